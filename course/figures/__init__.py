@@ -1,0 +1,5 @@
+"""Drawn: matplotlib figures of plain data, `draw_x(data, *, ax=None) -> ax`. Nothing is computed here but places."""
+
+from course.figures.timeline import draw_timeline, timeline_table
+
+__all__ = ["draw_timeline", "timeline_table"]

@@ -1,4 +1,4 @@
-"""The timeline as drawn: its bars, arrows and words are those of the trace; it reads without colour and without eyes."""
+"""The timeline as drawn: bars, arrows and words are those of the trace; it reads without colour and without eyes."""
 
 from __future__ import annotations
 

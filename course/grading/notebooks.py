@@ -10,7 +10,7 @@ class that the answer cell defines:
 - `grade` (code): calls `grade(name)`.
 - `solution` (any): text or code for solutions/ alone; left out of exercises/.
 
-Nothing here runs a cell but `execute`. Source text of answers is cut in `answers`.
+Nothing here runs a cell but `execute`. Source text of answers is cut in `sources`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.errors import NotebookError
-from course.grading import answers
+from course.grading import sources
 from course.grading.exercises import CONVENTIONS, EXERCISES, Exercise, exercises_of
 
 FOLDERS = ("notebooks", "solutions", "exercises")
@@ -123,7 +123,7 @@ def tags(cell: NotebookNode) -> list[str]:
 
 def exercise_in(cell: NotebookNode) -> str | None:
     """The exercise that an answer or grade cell is about: by what it defines or grades, else by its stored name."""
-    names = answers.defined_names(cell.source) | answers.called_with(cell.source, "grade")
+    names = sources.defined_names(cell.source) | sources.called_with(cell.source, "grade")
     if len(known := sorted(names & EXERCISES.keys())) == 1:
         return known[0]
     stored = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id", "") or cell.get("id", "")
@@ -187,7 +187,7 @@ def _refresh_answer(
     cell: NotebookNode, statement: NotebookNode | None, exercise: Exercise, where: str, faults: list[str]
 ) -> None:
     if exercise.source is not None:
-        cell.source = answers.library_answer(exercise.source)
+        cell.source = sources.library_answer(exercise.source)
     if statement is None:
         faults.append(f"{where} has no cell tagged `statement` above the answer for {exercise.id}")
     else:
@@ -205,7 +205,7 @@ def _unsolved(page: NotebookNode) -> NotebookNode:
     page.cells = [cell for cell in page.cells if "solution" not in tags(cell)]
     for cell in page.cells:
         if "answer" in tags(cell) and (name := exercise_in(cell)):
-            cell.source = answers.stub(cell.source, name)
+            cell.source = sources.stub(cell.source, name)
     return page
 
 

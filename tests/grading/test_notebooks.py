@@ -12,7 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course.errors import NotebookError
-from course.grading import answers, exercises, notebooks
+from course.grading import exercises, notebooks, sources
 from course.grading.exercises import Exercise
 
 
@@ -63,7 +63,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "package"
     package.mkdir()
     (package / "room.py").write_text('def made(n: int) -> int:\n    """Returns n + 1."""\n    return n + 1\n')
-    monkeypatch.setattr(answers, "PACKAGE", package)
+    monkeypatch.setattr(sources, "PACKAGE", package)
     for folder in notebooks.FOLDERS:
         (tmp_path / folder).mkdir()
     nbformat.write(solution_page(), tmp_path / "solutions" / "01_small.ipynb")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from course.errors import NotebookError
-from course.grading import answers
+from course.grading import sources
 
 MODULE = '''
 """A room."""
@@ -55,15 +55,15 @@ class Box:
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(answers, "PACKAGE", tmp_path)
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     (tmp_path / "room").mkdir()
     (tmp_path / "room" / "made.py").write_text(MODULE)
     return tmp_path
 
 
 def test_an_answer_brings_the_private_names_it_uses_and_no_others(room: Path) -> None:
-    source = answers.library_answer("course.room.made.ask")
-    assert answers.defined_names(source) == {"ask", "_more"}
+    source = sources.library_answer("course.room.made.ask")
+    assert sources.defined_names(source) == {"ask", "_more"}
     assert "LIMIT = 3" in source and "_table =" in source and "OTHER" not in source and "import" not in source
     namespace: dict = {}
     exec(source, namespace)
@@ -71,24 +71,24 @@ def test_an_answer_brings_the_private_names_it_uses_and_no_others(room: Path) ->
 
 
 def test_an_answer_does_not_bring_other_public_names(room: Path) -> None:
-    assert answers.defined_names(answers.library_answer("course.room.made.Box")) == {"Box"}
+    assert sources.defined_names(sources.library_answer("course.room.made.Box")) == {"Box"}
 
 
 @pytest.mark.parametrize("dotted", ["course.room.made.nothing", "course.nowhere.ask", "course.room.made.LIMIT"])
 def test_a_source_that_is_not_there_is_named(room: Path, dotted: str) -> None:
     with pytest.raises(NotebookError, match=dotted.replace(".", r"\.")):
-        answers.library_answer(dotted)
+        sources.library_answer(dotted)
 
 
 def test_a_stub_keeps_signature_and_docstring_alone(room: Path) -> None:
-    stub = answers.stub(answers.library_answer("course.room.made.ask"), "ask")
+    stub = sources.stub(sources.library_answer("course.room.made.ask"), "ask")
     assert stub == (
         'def ask(n: int) -> int:\n    """Gives n more."""\n    raise NotImplementedError("ask is yours to write")'
     )
 
 
 def test_a_stub_of_a_class_keeps_its_public_methods(room: Path) -> None:
-    stub = answers.stub(answers.library_answer("course.room.made.Box"), "Box")
+    stub = sources.stub(sources.library_answer("course.room.made.Box"), "Box")
     namespace: dict = {}
     exec(stub, namespace)
     box = namespace["Box"]
@@ -111,7 +111,7 @@ def test_a_stub_of_a_class_keeps_its_public_methods(room: Path) -> None:
     ],
 )
 def test_a_stub_of_any_shape_parses_and_keeps_the_interface(source: str) -> None:
-    before, after = ast.parse(source).body[0], ast.parse(answers.stub(source, "f")).body[0]
+    before, after = ast.parse(source).body[0], ast.parse(sources.stub(source, "f")).body[0]
     assert isinstance(before, ast.FunctionDef | ast.ClassDef) and type(before) is type(after)
     if isinstance(before, ast.FunctionDef) and isinstance(after, ast.FunctionDef):
         assert ast.unparse(before.args) == ast.unparse(after.args)
@@ -121,7 +121,7 @@ def test_a_stub_of_any_shape_parses_and_keeps_the_interface(source: str) -> None
 
 def test_an_answer_without_its_name_is_refused() -> None:
     with pytest.raises(NotebookError, match="defines no ask"):
-        answers.stub("x = 1", "ask")
+        sources.stub("x = 1", "ask")
 
 
 def test_definitions_leave_out_what_would_run_the_lesson() -> None:
@@ -134,7 +134,7 @@ def test_definitions_leave_out_what_would_run_the_lesson() -> None:
         "grade(f)\nf()",
         "for i in range(3):\n    print(i)",
     ]
-    text = answers.definitions(cells)
+    text = sources.definitions(cells)
     assert text.splitlines() == [
         "import torch",
         "from course import Ranks, grade",
@@ -146,4 +146,4 @@ def test_definitions_leave_out_what_would_run_the_lesson() -> None:
 
 
 def test_names_handed_to_grade_are_found() -> None:
-    assert answers.called_with("grade(f)\nprint(grade('g', 3))\nshow(h)", "grade") == {"f", "g"}
+    assert sources.called_with("grade(f)\nprint(grade('g', 3))\nshow(h)", "grade") == {"f", "g"}

@@ -1,0 +1,378 @@
+"""Writes down what a rank does: each c10d call, its completion, and the computing in between.
+
+Sits behind torch.distributed, as kernels of the c10d operators, so that the learner's code, DDP, FSDP2, DTensor and
+pipelining are all seen without calling anything of ours. Before a call is made it is announced on the board and
+compared with the calls of the ranks that came before. One recorder lives in each rank.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+from course.errors import MismatchError, UsageError
+from course.ranks.board import RUNNING, WAITING, Board, Call, group_hash
+from course.ranks.frames import Places
+from course.ranks.operators import (
+    COLLECTIVE,
+    OPERATORS,
+    RECV,
+    SEND,
+    Operator,
+    dtype_name,
+    in_words,
+    nbytes,
+    signature,
+)
+
+LIMIT = 200_000  # spans a run; later ones are counted, not kept
+_C10D = "distributed_c10d.py"
+
+
+@dataclass(slots=True)
+class Group:
+    """What the recorder knows of one process group."""
+
+    ranks: tuple[int, ...]
+    name: str
+    key: int
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One call under way."""
+
+    call: Call
+    kind: str
+    name: str
+    start: float
+    order: int
+    nbytes: int
+    dtype: str
+    group: Group
+    is_async: bool
+    direct: bool  # called by the learner's own code, not by DDP or FSDP
+    work: Any = None
+    waited: bool = False
+    end: float | None = None
+    done_order: int | None = None
+    tensor: Any = None
+    version: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a rank says of its run: rows for the trace, handles nobody waited for, calls per group."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    unfinished: bool = False
+    dropped: int = 0
+
+
+class Recorder:
+    """Records the calls of this rank between `start` and `stop`, and checks them against the board."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._main = threading.main_thread().ident
+        self._library: Any = None
+        self._groups: dict[Any, Group] = {}
+        self._counts: Counter[int] = Counter()
+        self._board: Board | None = None
+        self._rank = 0
+        self._active = False
+        self._tracing = self._checking = True
+        self._begin_run(0.0)
+
+    def _begin_run(self, origin: float) -> None:
+        self._origin = origin
+        self._rows: list[tuple[Any, ...]] = []
+        self._pending: dict[int, Entry] = {}
+        self._run_counts: Counter[tuple[Any, ...]] = Counter()
+        self._notes: list[str] = []
+        self._dropped = 0
+        self.calls = 0
+        self._mark = (origin, time.thread_time())
+
+    def join(self, board: Board, rank: int) -> None:
+        """Forget the old group: a new one has been formed."""
+        self._board, self._rank = board, rank
+        self._groups.clear()
+        self._counts.clear()
+        board.clear()
+
+    def start(self, origin: float, *, tracing: bool, checking: bool) -> None:
+        self._tracing, self._checking = tracing, checking
+        self._begin_run(origin)
+        self._active = True
+        if self._board:
+            self._board.set_state(RUNNING, 0)
+
+    def stop(self) -> Report:
+        """End the run: close what is open and say what was never waited for."""
+        self._compute_until(time.monotonic())
+        self._active = False
+        report = Report(self._rows, self._notes, dict(self._run_counts), dropped=self._dropped)
+        for entry in list(self._pending.values()):
+            finished = entry.work is None or entry.work.is_completed()
+            report.unfinished |= not finished
+            if entry.is_async and not entry.waited and entry.direct:
+                kind = {SEND: "isend", RECV: "irecv"}.get(entry.kind, f"{entry.name}(async_op=True)")
+                where = self._places.words(entry.call.file, entry.call.line)
+                report.notes.append(f"the handle from {kind} at {where} was never waited for: call its wait()")
+            self._finish(entry, entry.end or time.monotonic())
+        self._pending = {}
+        report.dropped = self._dropped
+        return report
+
+    def waiting(self) -> tuple[int, int] | None:
+        """(group, number) of the oldest call that has not completed, or None."""
+        for entry in list(self._pending.values()):
+            if entry.end is None and not (entry.work and entry.work.is_completed()):
+                return entry.call.key()
+        return None
+
+    # --- the kernels -------------------------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Put a kernel before each c10d operator, and look at `Work.wait`. Once a process; survives forks."""
+        import torch
+        from torch._C._distributed_c10d import Work
+
+        self._library = torch.library.Library("c10d", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "overriding a previously registered kernel": that is the purpose
+            for operator in OPERATORS:
+                for device in ("CPU", "CUDA"):
+                    kernel = torch.library.get_kernel(f"c10d::{operator.schema}", device)
+                    self._library.impl(operator.schema, self._kernel(operator, kernel), device, with_keyset=True)
+        original = Work.wait
+
+        def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
+            entry = self._pending.get(id(work))
+            if entry is None or not self._active:
+                return original(work, *args, **kwargs)
+            self._wait_begins(entry)
+            try:
+                return original(work, *args, **kwargs)
+            finally:
+                self._wait_ends(entry)
+
+        Work.wait = wait
+
+    def _kernel(self, operator: Operator, kernel: Any) -> Any:
+        import torch
+        from torch._C._distributed_c10d import ProcessGroup, Work
+
+        def call(keyset: Any, *args: Any) -> Any:
+            if not self._active:
+                return kernel.call_boxed(keyset, *args)
+            group = self._group(ProcessGroup.unbox(args[operator.group_at]))
+            entry = self._announce(operator, args, group, sys._getframe(1))
+            if operator.schema in ("broadcast_", "reduce_") and keyset.has(torch._C.DispatchKey.CPU):
+                args = _gloo_safe(operator, args, group.ranks.index(self._rank))
+            result = kernel.call_boxed(keyset, *args)
+            work = result[-1] if isinstance(result, tuple) else result
+            self._made(entry, Work.unbox(work) if work is not None else None)
+            return result
+
+        return call
+
+    def _group(self, group: Any) -> Group:
+        known = self._groups.get(group)
+        if known is None:
+            import torch.distributed as dist
+
+            ranks = tuple(dist.get_process_group_ranks(group))
+            known = self._groups[group] = Group(ranks, group.group_name, group_hash(group.group_name, ranks))
+        return known
+
+    # --- one call, from announcement to completion ---------------------------------------------------------------------
+
+    def _announce(self, operator: Operator, args: tuple[Any, ...], group: Group, frame: FrameType | None) -> Entry:
+        now = time.monotonic()
+        self._compute_until(now)
+        caller = frame.f_code.co_name if frame and frame.f_code.co_filename.endswith(_C10D) else ""
+        reduce_op = str(frame.f_locals.get("op", "")) if operator.reduces and caller and frame else ""
+        file, line = self._places.find(frame)
+        peer, ranks, key, count_key = self._who(operator, args, group)
+        tensors = operator.payload(args)
+        call = Call(
+            key, self._counts[key], operator.name, signature(operator, args, reduce_op), file, line, ranks, peer,
+            in_words(operator.agreed(args) or tensors),
+        )  # fmt: skip
+        self._counts[key] += 1
+        self._run_counts[count_key] += 1
+        if self._board is not None and self._checking:
+            self._board.announce(call)
+            self._compare(call, operator.kind)
+        is_async, direct = self._how(operator, args, frame, caller)
+        entry = Entry(
+            call, operator.kind, operator.name, now, self.calls, nbytes(tensors), dtype_name(tensors), group,
+            is_async, direct,
+        )  # fmt: skip
+        if operator.kind == SEND and is_async:
+            entry.tensor, entry.version = args[0][0], args[0][0]._version
+        self.calls += 1
+        return entry
+
+    def _who(self, operator: Operator, args: tuple[Any, ...], group: Group) -> tuple[int, tuple[int, ...], int, Any]:
+        """(peer, ranks that must come, key of the call's counter, key of the run's count)."""
+        if operator.kind == COLLECTIVE:
+            peer = group.ranks[args[operator.root_at]] if operator.root_at is not None else -1
+            return peer, group.ranks, group.key, (group.name, group.ranks)
+        if operator.root_at is None:  # a receive from whoever sends first
+            return -1, group.ranks, group_hash(group.name, "any", self._rank), (group.name, "any", self._rank)
+        peer, tag = group.ranks[args[2]], args[3] if len(args) > 3 else 0
+        ends = (self._rank, peer) if operator.kind == SEND else (peer, self._rank)
+        return peer, ends, group_hash(group.name, *ends, tag), (group.name, *ends, tag)
+
+    def _how(
+        self, operator: Operator, args: tuple[Any, ...], frame: FrameType | None, caller: str
+    ) -> tuple[bool, bool]:
+        """(the caller gets a handle, the caller is the learner's own code)."""
+        outer = frame.f_back if frame else None
+        if operator.async_at is None:
+            if outer and outer.f_code.co_name in ("send", "recv") and outer.f_code.co_filename.endswith(_C10D):
+                return False, True
+            is_async = caller != "recv"
+        else:
+            is_async = args[operator.async_at] if len(args) > operator.async_at else True
+        while outer and outer.f_code.co_filename.endswith((_C10D, "c10d_logger.py", "contextlib.py")):
+            outer = outer.f_back
+        return is_async, bool(caller and outer and not self._places.is_foreign(outer.f_code))
+
+    def _compare(self, call: Call, kind: str) -> None:
+        """Raise MismatchError if a rank that came before brought something else to the same call."""
+        if self._board is None:
+            return
+        for rank in call.ranks:
+            other = self._board.find(rank, call.group, call.number) if rank != self._rank else None
+            if other is None or (other.signature == call.signature and (other.op == call.op or kind != COLLECTIVE)):
+                continue
+            here, there = (self._places.words(c.file, c.line) for c in (call, other))
+            if other.op != call.op and kind == COLLECTIVE:
+                raise MismatchError(
+                    f"rank {rank} called {other.op} ({there}), rank {self._rank} called {call.op} ({here}): "
+                    f"every rank of a group must call the same collectives in the same order"
+                )
+            what = "one shape, dtype, root and reduce op" if kind == COLLECTIVE else "as many elements of one dtype"
+            raise MismatchError(
+                f"{call.op}: rank {rank} has {_side(other)} ({there}), rank {self._rank} has {_side(call)} ({here}): "
+                f"both must bring {what}"
+            )
+
+    def _made(self, entry: Entry, work: Any) -> None:
+        now = time.monotonic()
+        self._mark = (now, time.thread_time())
+        if work is None:
+            self._finish(entry, now)
+            return
+        entry.work = work
+        if len(self._pending) > 4:
+            for old in [e for e in self._pending.values() if e.end is not None or e.work.is_completed()]:
+                if not (old.direct and old.is_async and not old.waited):
+                    del self._pending[id(old.work)]
+                    self._finish(old, old.end or now)
+        self._pending[id(work)] = entry
+        if entry.is_async and entry.kind == COLLECTIVE and self._tracing:
+            work.get_future().add_done_callback(lambda _: self._completed(entry))
+
+    def _completed(self, entry: Entry) -> None:
+        if entry.end is None:
+            entry.end, entry.done_order = time.monotonic(), self.calls
+
+    def _wait_begins(self, entry: Entry) -> None:
+        if entry.tensor is not None and entry.tensor._version != entry.version:
+            where = self._places.words(entry.call.file, entry.call.line)
+            self._notes.append(
+                f"the tensor given to isend at {where} was changed before its wait(): the peer may get the new values"
+            )
+        if threading.get_ident() == self._main:
+            if entry.is_async:
+                self._compute_until(time.monotonic())
+            if self._board is not None:
+                self._board.set_state(WAITING, self.calls, entry.call)
+
+    def _wait_ends(self, entry: Entry) -> None:
+        now = time.monotonic()
+        entry.waited = True
+        self._pending.pop(id(entry.work), None)
+        if threading.get_ident() == self._main:
+            if entry.is_async:
+                self._row(entry, "wait", self._mark[0], now, cpu=time.thread_time() - self._mark[1])
+            self._mark = (now, time.thread_time())
+            if self._board is not None:
+                self._board.set_state(RUNNING, self.calls)
+        if entry.kind == RECV and entry.call.peer < 0:
+            self._name_source(entry)
+        self._finish(entry, entry.end or now)
+
+    def _name_source(self, entry: Entry) -> None:
+        """A receive from any source has found its sender: count it as a receive from there."""
+        source = entry.group.ranks[entry.work._source_rank()]
+        key = group_hash(entry.group.name, source, self._rank, 0)
+        self._counts[key] += 1
+        self._run_counts[(entry.group.name, source, self._rank, 0)] += 1
+        entry.call = replace(entry.call, peer=source, group=key)
+
+    # --- rows of the trace --------------------------------------------------------------------------------------------
+
+    def _finish(self, entry: Entry, end: float) -> None:
+        if entry.done_order is None:
+            entry.done_order = self.calls
+        self._row(entry, entry.kind, entry.start, end)
+        entry.work = entry.tensor = None
+
+    def _compute_until(self, now: float) -> None:
+        if threading.get_ident() == self._main:
+            start, cpu = self._mark
+            used = time.thread_time()
+            self._append(("compute", "compute", start - self._origin, now - self._origin, used - cpu))
+            self._mark = (now, used)
+
+    def _row(self, entry: Entry, kind: str, start: float, end: float, cpu: float | None = None) -> None:
+        self._append(
+            (
+                kind, entry.name, start - self._origin, end - self._origin, cpu, entry.nbytes, entry.dtype,
+                entry.group.ranks, entry.call.peer, entry.call.number if entry.kind == COLLECTIVE else None,
+                entry.is_async, entry.call.file, entry.call.line, entry.order, entry.done_order, entry.call.group,
+            )
+        )  # fmt: skip
+
+    def _append(self, row: tuple[Any, ...]) -> None:
+        if not self._tracing:
+            return
+        if len(self._rows) < LIMIT:
+            self._rows.append(row)
+        else:
+            self._dropped += 1
+
+
+def _side(call: Call) -> str:
+    """One rank's part of a call that does not match, in words."""
+    root = f", root {call.peer}" if call.peer >= 0 and call.op in ("broadcast", "reduce", "gather", "scatter") else ""
+    op = next((f" {name}" for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT") if f".{name} " in call.signature), "")
+    return f"{call.detail or call.signature}{root}{op}"
+
+
+def _gloo_safe(operator: Operator, args: tuple[Any, ...], index: int) -> tuple[Any, ...]:
+    """Arguments for which gloo computes what the call means: it mixes up strided tensors in broadcast and reduce, and
+    writes partial sums into the tensors of ranks that are not the root."""
+    for tensor in args[0]:
+        if not tensor.is_contiguous():
+            raise UsageError(
+                f"{operator.name}: the tensor of shape {tuple(tensor.shape)} is not contiguous (strides "
+                f"{tensor.stride()}), and gloo would mix up its elements: use tensor.contiguous()"
+            )
+    if operator.name == "reduce" and index != args[operator.root_at or 3]:
+        return ([tensor.clone() for tensor in args[0]], *args[1:])
+    return args

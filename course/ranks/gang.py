@@ -196,8 +196,8 @@ class Gang:
         self.join()
         return lost
 
-    def close(self) -> None:
-        """End every rank; may be called twice."""
+    def end_members(self) -> None:
+        """End every process, and wait until it has ended."""
         everyone, self.members, self.parked = self.members + self.parked, [], []
         for member in everyone:
             member.close()  # a rank leaves when its connection closes
@@ -206,6 +206,10 @@ class Gang:
             while self.starter.exit_of(member.pid) is None and time.monotonic() < deadline:
                 time.sleep(0.002)
             self.starter.kill(member.pid)
+
+    def close(self) -> None:
+        """End every rank; may be called twice."""
+        self.end_members()
         if self.board is not None:
             self.board.close()
             self.board = None

@@ -150,6 +150,10 @@ class Ranks:
         header = {"kind": "cell", "source": source, "file": file}
         return self._values(self._go(header, b"", timeout=timeout, only=only, quiet=quiet), only=only)
 
+    def name_cell(self, file: str, words: str) -> None:
+        """Say which cell a file name stands for, in errors and traces: "In [5]"."""
+        self._places.cells[file] = words
+
     def resize(self, n: int) -> None:
         """Form the group anew with `n` ranks; ranks too many wait outside, variables of ranks stay."""
         n = _number_of_ranks(n, 0)
@@ -157,13 +161,13 @@ class Ranks:
             gang.form(n)
             self._n = n
 
-    def restart(self) -> None:
-        """End every rank and start as many new ones, with no variables."""
+    def restart(self, n: int | None = None) -> None:
+        """End every rank and start new ones, `n` or as many as there were, with no variables."""
+        n = self._n if n is None else _number_of_ranks(n, 0)
         with interrupts_held(), self._alone() as gang:
-            gang.kill(gang.members)
-            for member in gang.members:
-                member.dead = True
-            gang.repair()
+            gang.end_members()
+            gang.form(n)
+            self._n = n
             self._held.clear()
 
     def close(self) -> None:
@@ -372,9 +376,8 @@ def _check_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     except (TypeError, ValueError):
         return
     names = {"rank", "world_size", "device"}
-    given = signature.bind_partial if True else signature.bind
     try:
-        bound = given(*args, **kwargs).arguments
+        bound = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as error:
         raise UsageError(f"{wire.describe(fn)}{signature} was called with other arguments: {error}") from None
     missing = [

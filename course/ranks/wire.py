@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import pickle
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,12 @@ import cloudpickle
 from course.errors import UsageError
 
 BIG = 10_000_000  # bytes; a variable larger than this is named when it is copied along with a call
+
+def _streams() -> tuple[object, ...]:
+    return sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
+
+
+_NO_FILE = "<dynamic-code>"  # what cloudpickle writes in place of a file name
 
 
 class Held:
@@ -54,6 +61,10 @@ def _parameter_from_bytes(data: bytearray, dtype: str, shape: tuple[int, ...], r
     return torch.nn.Parameter(_tensor_from_bytes(data, dtype, shape), requires_grad=requires_grad)
 
 
+def _code_in_file(code: types.CodeType, file: str) -> types.CodeType:
+    return code.replace(co_filename=file)
+
+
 def _reduce_tensor(tensor: Any) -> Any:
     """How a tensor is pickled: a function and its arguments, or NotImplemented for layouts that torch must handle."""
     import torch
@@ -83,11 +94,15 @@ class _Pickler(cloudpickle.Pickler):
             reduced = _reduce_tensor(obj)
             if reduced is not NotImplemented:
                 return reduced
+        if isinstance(obj, io.IOBase) and not isinstance(obj, (io.StringIO, io.BytesIO)) and obj not in _streams():
+            raise pickle.PicklingError("an open file stays where it was opened")
+        if isinstance(obj, types.CodeType) and obj.co_filename != _NO_FILE:  # cloudpickle forgets where code was typed
+            return _code_in_file, (obj.replace(co_filename=_NO_FILE), obj.co_filename)
         return super().reducer_override(obj)
 
     def _dynamic_function_reduce(self, func: types.FunctionType) -> Any:
         reduced = super()._dynamic_function_reduce(func)
-        if self._held is not None and func.__module__ == "__main__":
+        if self._held is not None:
             names = reduced[2][1]["__globals__"]
             for name in [n for n, value in names.items() if self._held.has(n, value)]:
                 del names[name]
@@ -117,7 +132,8 @@ def pack_call(
         raise UsageError(_cannot_send(fn, args, kwargs, held, error)) from None
     if len(payload) < BIG:
         return payload, []
-    sizes = [(name, _size(value, held)) for name, value in _variables(fn, args, kwargs) if not held.has(name, value)]
+    variables = [(n, v) for n, v in _variables(fn, args, kwargs) if not (held.has(n, v) or callable(v))]
+    sizes = [(name, _size(value, held)) for name, value in variables]
     return payload, [(name, size) for name, size in sizes if size >= BIG]
 
 
@@ -165,15 +181,20 @@ def _functions_in(value: Any) -> list[types.FunctionType]:
         return _functions_in(value.__func__)
     if isinstance(value, types.FunctionType):
         return [value]
-    if isinstance(value, type) and value.__module__ == "__main__":
+    if isinstance(value, type) and travels_by_value(value):
         return [f for f in vars(value).values() if isinstance(f, types.FunctionType)]
     return []
+
+
+def travels_by_value(thing: Any) -> bool:
+    """Whether a function or class is sent whole, as one typed in a cell is, not as the name of an import."""
+    return not cloudpickle.cloudpickle._should_pickle_by_reference(thing)
 
 
 def captured(fn: types.FunctionType) -> list[tuple[str, Any]]:
     """(name, value) of the globals and closure variables that `fn` mentions; empty for functions of installed modules."""
     found = []
-    if fn.__module__ == "__main__":
+    if travels_by_value(fn):
         codes, names = [fn.__code__], []
         while codes:
             code = codes.pop()
@@ -191,7 +212,7 @@ def captured(fn: types.FunctionType) -> list[tuple[str, Any]]:
 def globals_of(fn: Any) -> dict[str, Any] | None:
     """The global names that `fn` will look up, when it was typed in a notebook; None for installed functions."""
     for part in _functions_in(fn):
-        if part.__module__ == "__main__":
+        if travels_by_value(part):
             return part.__globals__
     return None
 

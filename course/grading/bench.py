@@ -63,11 +63,12 @@ class Returned:
 
 @dataclass(frozen=True)
 class Result:
-    """One run on n ranks: one plain value a rank, what they printed, and the trace."""
+    """One run on n ranks: one plain value a rank, what they printed, the trace, and the ranks' notes."""
 
     values: tuple[Any, ...]
     output: tuple[str, ...]
     trace: Trace
+    notes: tuple[str, ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -140,7 +141,7 @@ class Bench:
             return trouble
         if len(run.values) != n or not all(type(value) is Returned for value in run.values):
             return Trouble("no result", "not every rank returned a result", world_size=n)
-        return Result(tuple(value.value for value in run.values), tuple(run.output), run.trace)
+        return Result(tuple(value.value for value in run.values), tuple(run.output), run.trace, tuple(run.notes))
 
     def _form(self, n: int) -> None:
         from course.ranks import Ranks

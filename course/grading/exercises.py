@@ -168,7 +168,8 @@ _ACCUMULATE_WITHOUT_SYNC = Exercise(
         "on every rank; their sizes `len(x)` may differ, but all ranks have the same number of samples in all. "
         "`loss_fn(ddp(x), y)` is the mean loss over one pair. Run forward and backward on every pair, so that in "
         "the end every parameter's `.grad` is the gradient of the mean loss over all samples of all ranks. "
-        "The gradients travel once, not once a pair: the bytes of one synchronisation, plus at most 64. The optimizer is not called."
+        "The gradients travel once, not once a pair: the bytes of one synchronisation, plus at most 64. "
+        "The optimizer is not called."
     ),
     hints=(
         "DDP sends gradients during every backward. You want it only during one of them: which, and why that one?",
@@ -219,7 +220,8 @@ _DATA_PARALLEL = Exercise(
         "share is sent once. Gradients travel in buckets: parameters are packed together as long as a bucket holds "
         "at most `bucket_bytes` of parameters (a single larger one has a bucket to itself), each gradient is sent "
         "once a step, plus at most 8 bytes a parameter, and the first all-reduce starts before the last gradient is "
-        "ready. Ranks may finish their gradients in different orders, so which bucket goes next must not depend on "
+        "ready, and backward does not wait for it. Ranks may finish their gradients in different orders, so which "
+        "bucket goes next must not depend on "
         "that. With one rank it still works."
     ),
     hints=(

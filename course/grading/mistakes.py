@@ -136,12 +136,12 @@ ASKS_DIST = Mistake(
 NOTHING_SENT = Mistake(
     "nothing was sent",
     "It runs without an error on every rank.",
-    "No communication call was made, so no rank can know anything of another. Which collective does the statement need?",
+    "No communication call was made, so no rank can know anything of another. Which collective is needed?",
 )
 BUFFERS_FORGOTTEN = Mistake(
     "buffers forgotten",
     "`module.parameters()` sounds like everything, and most layers have nothing else.",
-    "A BatchNorm's running mean is no parameter, and still decides what the module computes. What else does a module hold?",
+    "A BatchNorm's running mean is no parameter, and still decides what the module computes. What else is there?",
 )
 FROZEN_SKIPPED = Mistake(
     "frozen parameters skipped",

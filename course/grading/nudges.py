@@ -28,11 +28,15 @@ class Hints:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        lines = [line for k, text in enumerate(self.texts, 1) for line in wrapped(text, f"hint {k} of {self.available}: ")]
+        lines = [
+            line for k, text in enumerate(self.texts, 1) for line in wrapped(text, f"hint {k} of {self.available}: ")
+        ]
         return "\n".join([*lines, self._closing, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<p><i>hint {k} of {self.available}:</i> {in_html(t)}</p>" for k, t in enumerate(self.texts, 1))
+        items = "".join(
+            f"<p><i>hint {k} of {self.available}:</i> {in_html(t)}</p>" for k, t in enumerate(self.texts, 1)
+        )
         notes = "".join(f"<p>Note: {in_html(note)}</p>" for note in self.notes)
         return f"<div>{items}<p>{escape(self._closing, quote=False)}</p>{notes}</div>"
 

@@ -36,7 +36,7 @@ class Foreign:
 def plain(value: Any, depth: int = 6) -> Any:
     """`value` in exact builtin types, tensors as TensorData, anything else as Foreign."""
     kind = type(value)
-    if kind in SCALARS:
+    if kind in SCALARS or kind in (TensorData, Foreign, Scalar):
         return value
     if depth and kind in (list, tuple, set, frozenset):
         return kind(plain(item, depth - 1) for item in value)
@@ -79,7 +79,9 @@ def whole_numbers(value: Any) -> list[int] | None:
     if type(value) not in (list, tuple):
         return None
     numbers = [_whole(item) for item in value]
-    return None if any(number is None for number in numbers) else [int(number) for number in numbers if number is not None]
+    return (
+        None if any(number is None for number in numbers) else [int(number) for number in numbers if number is not None]
+    )
 
 
 def _whole(item: Any) -> int | None:

@@ -17,6 +17,7 @@ from course.grading.mistakes import Mistake
 Status = Literal["pass", "fail", "not judged"]
 WIDTH = 100
 
+_MARKS: dict[Status, str] = {"pass": "pass", "fail": "FAIL", "not judged": " -- "}
 _GREEN, _RED = "#1a7f37", "#b3261e"
 
 
@@ -75,7 +76,9 @@ class Report:
             return self.unfinished
         if self.passed:
             return "All checks passed."
-        return f'For a nudge: hint("{self.exercise}").'
+        waiting = any(line.status == "not judged" and not line.got for line in self.lines)
+        later = "Lines marked -- are judged once the check before them passes. " if waiting else ""
+        return f'{later}For a nudge: hint("{self.exercise}").'
 
     def __str__(self) -> str:
         return "\n".join(self._text())
@@ -85,7 +88,7 @@ class Report:
     def _text(self) -> Iterator[str]:
         yield self.headline
         for line in self.lines:
-            mark = {"pass": "pass", "fail": "FAIL", "not judged": " -- "}[line.status]
+            mark = _MARKS[line.status]
             yield f"  {mark}  {line.name}  [{line.earned}/{line.points}]"
             for label, words in _details(line):
                 yield from wrapped(words, f"        {label + ':':<10}" if label else "        ")
@@ -116,7 +119,8 @@ class Report:
 
 def _details(line: Line) -> Iterator[tuple[str, str]]:
     if line.status == "not judged":
-        yield "", line.got
+        if line.got:
+            yield "", line.got
         return
     if line.status == "pass":
         return
@@ -140,7 +144,7 @@ def _row(line: Line) -> str:
         f"<div>{'<i>' + label + ':</i> ' if label else ''}{in_html(words)}</div>" for label, words in _details(line)
     )
     cells = (
-        f'<td style="vertical-align:top;color:{colour}"><b>{line.status}</b></td>',
+        f'<td style="vertical-align:top;color:{colour}"><b>{_MARKS[line.status].strip()}</b></td>',
         f'<td style="vertical-align:top;text-align:left"><div>{in_html(line.name)}</div>{details}</td>',
         f'<td style="vertical-align:top;white-space:nowrap">{line.earned} of {line.points}</td>',
     )

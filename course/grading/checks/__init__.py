@@ -1,0 +1,28 @@
+"""The checks: one file a subject, each with a `CHECKS` table of exercise id -> checks, in the order they are made.
+
+A probe runs in the rank and only calls the learner's object and sends home what came back; tests run in the grader's
+process. Oracles are plain arithmetic on what each rank was given, in one process.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from course.grading.check import Check
+
+_SUBJECTS = {
+    "hello_rank": "hello",
+    "shard_indices": "shards",
+    "weighted_average_gradients": "weighting",
+    "broadcast_parameters": "replicas",
+    "average_gradients": "averaging",
+    "accumulate_without_sync": "accumulation",
+    "exposed_seconds": "exposure",
+    "DataParallel": "wrapper",
+}
+
+
+def checks_of(exercise: str) -> tuple[Check, ...]:
+    """The checks of one exercise."""
+    checks: dict[str, tuple[Check, ...]] = import_module(f"{__name__}.{_SUBJECTS[exercise]}").CHECKS
+    return checks[exercise]

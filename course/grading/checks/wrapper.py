@@ -1,0 +1,403 @@
+"""Checks of `DataParallel`: values step after step, then buckets and overlap, read from the order of events.
+
+All training cases start from the same numbers on every rank, so that a forgotten copy at the start costs its own check
+alone. The oracle is one process: the average of the gradients that each rank's samples give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from course.grading.bench import Bench, Result, Seat, Trouble
+from course.grading.check import Check, Finding
+from course.grading.checks import replicas
+from course.grading.checks.averaging import stopped_by_order
+from course.grading.mistakes import (
+    BUCKET_TOO_BIG,
+    BUFFERS_FORGOTTEN,
+    COPY_REDUCED,
+    DIVIDED_TWICE,
+    FORWARD_CHANGED,
+    FROZEN_SKIPPED,
+    FROZEN_TOUCHED,
+    HANDLE_NOT_WAITED,
+    NO_EARLY_START,
+    NO_START_COPY,
+    NOT_RESET,
+    NOTHING_SENT,
+    ONE_CALL_A_PARAMETER,
+    ORDER_BY_HOOKS,
+    SUM_NOT_AVERAGE,
+    TIED_TWICE,
+    UNUSED_FORGOTTEN,
+    WAITS_IN_HOOK,
+    Mistake,
+)
+from course.grading.plain import Numbers, TensorData, difference, plain, ratio, same, type_in_words
+from course.trace import Span
+
+WIDTH = 12
+DEPTH = 8
+STEPS = 3
+RATE = 0.05
+BUCKET = 1500  # two layers of 12 x 12 and their biases
+SMALL = 400  # less than one weight
+Case = tuple[str, int]  # which model, bucket_bytes
+
+
+def model(kind: str) -> Any:
+    """The module of a case, the same on every rank. Its forward takes (x, rank, step)."""
+    import torch
+    from torch import nn
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH))
+            if kind == "shared":
+                self.layers[-1].weight = self.layers[0].weight
+                self.layers[3].requires_grad_(False)
+
+        def forward(self, given: tuple[Any, int, int]) -> Any:
+            x, rank, step = given
+            if kind == "order":  # two halves side by side, computed in another order on odd ranks
+                halves = [self.layers[:4], self.layers[4:]]
+                results = [run(half, x) for half in (halves if rank % 2 == 0 else halves[::-1])]
+                return results[0] * 0.7 + results[1] * 0.7
+            left_out = {2, 5} if (rank + step) % 2 else {3}
+            chosen = [layer for k, layer in enumerate(self.layers) if kind != "some" or k not in left_out]
+            return run(chosen, x)
+
+    def run(layers: Any, x: Any) -> Any:
+        for layer in layers:
+            x = torch.tanh(layer(x))
+        return x
+
+    torch.manual_seed(5)
+    return Model()
+
+
+def batch(rank: int, step: int) -> tuple[Any, int, int]:
+    """What rank `rank`'s module is called with in a step; the last batch of a run is smaller on odd ranks."""
+    import torch
+
+    generator = torch.Generator().manual_seed(100 * rank + step)
+    return torch.randn(4, WIDTH, generator=generator) + 0.5 * rank, rank, step
+
+
+def _loss(output: Any) -> Any:
+    return (output - 0.3).pow(2).sum(dim=1).mean()
+
+
+def _gradients(held: Any) -> dict[str, Any]:
+    return {name: plain(p.grad) for name, p in held.named_parameters()}
+
+
+def _probe(learner: Any, case: Case, seat: Seat) -> Any:
+    """Train for STEPS steps under SGD; gradients after each finish(), and how many calls had been made when."""
+    import torch
+
+    from course.ranks import calls_made
+
+    kind, bucket_bytes = case
+    held = model(kind)
+    frozen = {name: plain(p) for name, p in held.named_parameters() if not p.requires_grad}
+    at_last: list[int] = []
+    for parameter in list(held.layers[0].parameters()):  # their gradients come last in backward
+        parameter.register_hook(lambda _: at_last.append(calls_made()))
+    wrapped = learner(held, bucket_bytes=bucket_bytes)
+    optimizer = torch.optim.SGD([p for p in held.parameters() if p.requires_grad], lr=RATE)
+    steps = []
+    for step in range(STEPS):
+        before = calls_made()
+        loss = _loss(wrapped(batch(seat.rank, step)))
+        loss.backward()
+        after = calls_made()
+        wrapped.finish()
+        steps.append(
+            {"gradients": _gradients(held), "marks": (before, at_last[-1] if at_last else None, after, calls_made())}
+        )
+        optimizer.step()
+        optimizer.zero_grad()
+    return {
+        "steps": steps,
+        "end": replicas.state(held),
+        "frozen": [n for n in frozen if plain(held.get_parameter(n)) != frozen[n]],
+    }
+
+
+def _probe_start(learner: Any, case: None, seat: Seat) -> Any:
+    """Wrap a module whose numbers differ from rank to rank; what it holds then, and what calling it gives."""
+    import torch
+
+    held = replicas.module(seat.rank)
+    wrapped = learner(held, bucket_bytes=BUCKET)
+    line = torch.nn.Linear(3, 2)
+    x = torch.randn(4, 3)
+    other = learner(line, bucket_bytes=BUCKET)
+    return {
+        "state": replicas.state(held),
+        "is_kept": getattr(wrapped, "module", None) is held,
+        "kept": plain(type(getattr(wrapped, "module", None)).__name__),
+        "output": plain(other(x)),
+        "wanted": plain(line(x)),
+    }
+
+
+# --- oracle ----------------------------------------------------------------------------------------------------------
+
+
+def reference(kind: str, n: int, scale: float = 1.0, only: int | None = None) -> list[Numbers]:
+    """One process: the average gradients of each step, times `scale`; of one rank's samples with `only`."""
+    import torch
+
+    held = model(kind)
+    steps: list[Numbers] = []
+    for step in range(STEPS):
+        held.zero_grad()
+        for rank in range(n) if only is None else (only,):
+            _loss(held(batch(rank, step))).mul(scale / (n if only is None else 1)).backward()
+        steps.append({k: p.grad.reshape(-1).tolist() for k, p in held.named_parameters() if p.grad is not None})
+        with torch.no_grad():
+            for parameter in held.parameters():
+                if parameter.grad is not None:
+                    parameter -= RATE * parameter.grad
+    return steps
+
+
+def _found(value: Any, step: int, want: Numbers) -> Numbers | str:
+    """One rank's gradients of one step, or what is wrong with them in words."""
+    gradients = value["steps"][step]["gradients"]
+    for name, numbers in want.items():
+        if type(gradients[name]) is not TensorData or len(gradients[name].numbers) != len(numbers):
+            return f"the gradient of `{name}` is {type_in_words(gradients[name])}"
+    return {name: gradients[name].numbers for name in want}
+
+
+def _step_finding(result: Result, step: int, want: Numbers, what: str) -> Finding | None:
+    for rank, value in enumerate(result.values):
+        found = _found(value, step, want)
+        if isinstance(found, str):
+            return Finding(f"{what}, in step {step + 1} {found} on rank {rank}", "", "Which step writes `.grad`?")
+        worst = difference(found, want, 2e-5)
+        if worst is None:
+            continue
+        factor = ratio(found, want)
+        if factor is not None and abs(factor) > 1e-6:
+            how = f"your gradient is {factor:.2f} times the reference on every parameter (rank {rank})"
+        else:
+            right = sum(same({k: found[k]}, {k: v}, 2e-5) for k, v in want.items())
+            how = (
+                f"on rank {rank} {right} of {len(want)} gradients are right; one number of `{worst.worst}` is "
+                f"{worst.got:.4g} where {worst.want:.4g} was expected"
+            )
+        return Finding(f"{what}, in step {step + 1} {how}", "", "Compare one gradient by hand on all ranks.")
+    return None
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+
+def _wraps(bench: Bench) -> Finding | None:
+    for n in (3, 1):
+        for rank, value in enumerate(bench.run(_probe_start, n=n).values):
+            what = f"with {n} rank{'s' if n > 1 else ''}"
+            if not value["is_kept"]:
+                return Finding(f"{what}, `.module` is a {value['kept']}, not the module handed in (rank {rank})", "")
+            if value["output"] != value["wanted"]:
+                got = f"{what}, calling it returned {type_in_words(value['output'])}"
+                return Finding(got, "what the module returns", "", FORWARD_CHANGED)
+    return None
+
+
+def _start(bench: Bench) -> Finding | None:
+    for n in (3, 2):
+        result = bench.run(_probe_start, n=n)
+        states = [replicas.state(replicas.module(rank)) for rank in range(n)]
+        wrong = {k: r for r, v in enumerate(result.values) for k in states[0] if v["state"].get(k) != states[0][k]}
+        if wrong:
+            name, rank = next(iter(wrong.items()))
+            got = (
+                f"with {n} ranks, once it is made `{name}` on rank {rank} is not rank 0's ({len(wrong)} tensors differ)"
+            )
+            return Finding(got, "", "", _start_mistake(set(wrong), set(states[0])))
+    return None
+
+
+def _start_mistake(wrong: set[str], names: set[str]) -> Mistake | None:
+    buffers = {name for name in names if "running" in name or "tracked" in name}
+    if wrong == names:
+        return NO_START_COPY
+    if wrong <= buffers:
+        return BUFFERS_FORGOTTEN
+    return FROZEN_SKIPPED if wrong == {replicas.FROZEN} else None
+
+
+def _average(bench: Bench) -> Finding | None:
+    for n in (3, 4, 2, 1):
+        what = f"with {n} rank{'s' if n > 1 else ''}"
+        result = bench.run(_probe, ("plain", BUCKET), n=n)
+        finding = _step_finding(result, 0, reference("plain", n)[0], what)
+        unwaited = any("never waited for" in note for note in result.notes) and not _uses_futures(bench.learner)
+        if finding and n > 1:
+            return replace(finding, mistake=HANDLE_NOT_WAITED if unwaited else _scale_mistake(result, n))
+        if finding:
+            return finding
+        if unwaited:
+            got = f"{what}, right this time, but an all-reduce was never waited for"
+            return Finding(got, "every handle waited for in `finish()`", "", HANDLE_NOT_WAITED)
+    return None
+
+
+def _uses_futures(learner: Any) -> bool:
+    """Whether the class waits through futures, which the recorder does not count as waiting."""
+    codes = [value.__code__ for value in vars(learner).values() if hasattr(value, "__code__")]
+    return any("get_future" in code.co_names for code in codes)
+
+
+def _scale_mistake(result: Result, n: int) -> Mistake | None:
+    average = reference("plain", n)[0]
+    scaled: Callable[[float], Numbers] = lambda s: {k: [s * x for x in v] for k, v in average.items()}  # noqa: E731
+    found = [_found(value, 0, average) for value in result.values]
+    if any(isinstance(numbers, str) for numbers in found):
+        return None
+    own = [reference("plain", n, only=rank)[0] for rank in range(n)]
+    guesses: tuple[tuple[Mistake, Sequence[Numbers]], ...] = (
+        (SUM_NOT_AVERAGE, [scaled(float(n))] * n),
+        (DIVIDED_TWICE, [scaled(1 / n)] * n),
+        (COPY_REDUCED if _step_calls(result, 0, 0) else NOTHING_SENT, own),
+    )
+    for mistake, predicted in guesses:
+        if all(not isinstance(f, str) and same(f, p, 2e-5) for f, p in zip(found, predicted, strict=True)):
+            return mistake
+    return None
+
+
+def _later_steps(bench: Bench) -> Finding | None:
+    result = bench.run(_probe, ("plain", BUCKET), n=3)
+    for step in range(1, STEPS):
+        if finding := _step_finding(result, step, reference("plain", 3)[step], "with 3 ranks"):
+            return replace(finding, mistake=NOT_RESET)
+    first = result.values[0]["end"]
+    for rank, value in enumerate(result.values):
+        if value["end"] != first:
+            return Finding(f"with 3 ranks, after {STEPS} steps rank {rank} holds other parameters than rank 0", "")
+    return None
+
+
+def _some_ranks(bench: Bench) -> Finding | None:
+    for n in (3, 2):
+        what = f"with {n} ranks, some layers used on some ranks only"
+        try:
+            result = bench.run(_probe, ("some", BUCKET), n=n)
+        except Trouble as trouble:
+            if trouble.kind not in ("stalled", "raised"):
+                raise
+            return Finding(f"{what}: {trouble.got}", "", "", UNUSED_FORGOTTEN)
+        for step, want in enumerate(reference("some", n)):
+            if finding := _step_finding(result, step, want, what):
+                return replace(finding, mistake=UNUSED_FORGOTTEN)
+    return None
+
+
+def _order(bench: Bench) -> Finding | None:
+    for n in (3, 2):
+        what = f"with {n} ranks that finish their gradients in different orders"
+        try:
+            result = bench.run(_probe, ("order", BUCKET), n=n)
+        except Trouble as trouble:
+            if not stopped_by_order(trouble):
+                raise
+            return Finding(f"{what}: {trouble.got}", "", "", ORDER_BY_HOOKS)
+        for step, want in enumerate(reference("order", n)):
+            if finding := _step_finding(result, step, want, what):
+                return replace(finding, mistake=ORDER_BY_HOOKS)
+    return None
+
+
+def _frozen_and_shared(bench: Bench) -> Finding | None:
+    result = bench.run(_probe, ("shared", BUCKET), n=3)
+    what = "with 3 ranks, a frozen layer and a shared weight"
+    for rank, value in enumerate(result.values):
+        frozen = value["steps"][0]["gradients"]["layers.3.weight"]
+        if frozen is not None or value["frozen"]:
+            return Finding(f"{what}, the frozen layer is changed on rank {rank}", "", "", FROZEN_TOUCHED)
+    for step, want in enumerate(reference("shared", 3)):
+        if finding := _step_finding(result, step, want, what):
+            return finding
+    nbytes = sum(span.nbytes for span in _step_calls(result, 0, 1))
+    once, names = _size("shared")
+    if nbytes > once + 8 * names:
+        got = f"{what}, {nbytes} bytes are handed over in a step"
+        weight = 4 * WIDTH * WIDTH
+        mistake = {1: TIED_TWICE}.get(round((nbytes - once) / weight))
+        return Finding(got, f"{once} bytes", "List the parameters that you send, by name.", mistake or FROZEN_TOUCHED)
+    return None
+
+
+def _size(kind: str) -> tuple[int, int]:
+    """(bytes of the parameters that get a gradient, their number)."""
+    parameters = [p for p in model(kind).parameters() if p.requires_grad]
+    return sum(p.nbytes for p in parameters), len(parameters)
+
+
+def _step_calls(result: Result, rank: int, step: int) -> list[Span]:
+    """The collectives that a rank called in one step, in order."""
+    before, _, _, done = result.values[rank]["steps"][step]["marks"]
+    return [span for span in result.calls(rank) if before <= span.order < done]
+
+
+def _buckets(bench: Bench) -> Finding | None:
+    total, names = _size("plain")
+    for bucket_bytes in (BUCKET, SMALL):
+        result = bench.run(_probe, ("plain", bucket_bytes), n=3)
+        sent = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes > 8 * names]
+        small = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes <= 8 * names]
+        what = f"with bucket_bytes={bucket_bytes} and {names} parameters of {total} bytes in all"
+        largest = max(bucket_bytes, 4 * WIDTH * WIDTH) + 8 * names
+        if max(sent, default=0) > largest:
+            return Finding(f"{what}, one all-reduce holds {max(sent)} bytes", "", "", BUCKET_TOO_BIG)
+        if bucket_bytes == BUCKET and len(sent) + len(small) > 2 * total / bucket_bytes + 4:
+            got = f"{what}, a step makes {len(sent) + len(small)} calls"
+            return Finding(got, "", "", ONE_CALL_A_PARAMETER)
+        if sum(sent) + sum(small) > total + 8 * names:
+            share = (sum(sent) + sum(small)) / total
+            return Finding(f"{what}, a step sends {share:.2f} times the gradients", "each gradient once", "")
+    return None
+
+
+def _overlap(bench: Bench) -> Finding | None:
+    result = bench.run(_probe, ("plain", BUCKET), n=3)
+    for rank, value in enumerate(result.values):
+        before, at_last, after, _ = value["steps"][1]["marks"]
+        calls = _step_calls(result, rank, 1)
+        early = [span for span in calls if at_last is not None and span.order < at_last]
+        if not early:
+            got = f"with 3 ranks, rank {rank} had made no call when its last gradient came, and {len(calls)} after it"
+            return Finding(got, "", "", NO_EARLY_START)
+        during = [span for span in calls if span.order < after]
+        waits = {span.order: span.start for span in result.trace.of(rank=rank, kind="wait")}
+        blocking = not early[0].is_async or waits.get(early[0].order, during[-1].start) < during[-1].start
+        if len(during) > 1 and blocking:
+            got = f"with 3 ranks, rank {rank} waited for its first all-reduce before it started the next"
+            return Finding(got, "", "", WAITS_IN_HOOK)
+    return None
+
+
+AVERAGE = "each gradient is the average over the ranks"
+
+CHECKS = {
+    "DataParallel": (
+        Check("keeps and calls the module", 1, _wraps, "the module as `.module`, called by calling the wrapper"),
+        Check("all ranks start from rank 0's numbers", 2, _start, "rank 0's parameters and buffers on every rank"),
+        Check(AVERAGE, 4, _average, "the average of the ranks' gradients, on every rank"),
+        Check("step after step", 2, _later_steps, "the average in each step, and equal replicas", needs=AVERAGE),
+        Check("layers used on some ranks only", 2, _some_ranks, "the average, zero where unused", needs=AVERAGE),
+        Check("whatever the order of gradients", 1, _order, "the average", needs=AVERAGE),
+        Check("frozen and shared parameters", 1, _frozen_and_shared, "frozen ones untouched", needs=AVERAGE),
+        Check("sends in buckets", 1, _buckets, "few calls of at most `bucket_bytes` each", needs=AVERAGE),
+        Check("starts before backward is over", 2, _overlap, "an early all-reduce, not waited for", needs=AVERAGE),
+    )
+}

@@ -108,6 +108,8 @@ class Recorder:
     def join(self, board: Board, rank: int) -> None:
         """Forget the old group: a new one has been formed."""
         self._board, self._rank = board, rank
+        self._retired.clear()
+        self._retired_nbytes = 0
         self._groups.clear()
         self._counts.clear()
         board.clear()

@@ -16,8 +16,13 @@ def shut_loopback_sockets() -> int:
     folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
     for name in os.listdir(folder):
         try:
-            copy = socket.socket(fileno=os.dup(int(name)))
-        except (OSError, ValueError):  # closed since, or not a socket
+            descriptor = os.dup(int(name))
+        except (OSError, ValueError):  # closed since
+            continue
+        try:
+            copy = socket.socket(fileno=descriptor)
+        except OSError:  # not a socket
+            os.close(descriptor)
             continue
         with copy:
             if copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM:

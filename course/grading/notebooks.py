@@ -15,6 +15,7 @@ Nothing here runs a cell but `execute`. Source text of answers is cut in `source
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -98,7 +99,8 @@ def execute(path: Path, *, timeout: int = 120) -> None:
         page, timeout=timeout, kernel_name=KERNELSPEC["name"], resources={"metadata": {"path": str(path.parent)}}
     )
     try:
-        client.execute()
+        # Grouped: what the ranks print is shown rank by rank at the end of a run, so it is the same each time.
+        client.execute(env=os.environ | {"COURSE_OUTPUT": "grouped", "COURSE_PROGRESS": "off"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{path} does not run through: {str(error).strip()}") from error
     path.write_text(_text(_tidied(page, outputs=True)), encoding="utf8", newline="\n")

@@ -40,7 +40,7 @@ class DataParallel(nn.Module):
     Raises UsageError for a bucket_bytes below 1, when nothing is trainable, and when `finish()` was forgotten.
     """
 
-    def __init__(self, module: nn.Module, *, bucket_bytes: int = 2**20) -> None:
+    def __init__(self, module: nn.Module, *, bucket_bytes: int = 2**21) -> None:
         super().__init__()
         parameters = [p for p in module.parameters() if p.requires_grad]  # a tied parameter comes once
         if not parameters:

@@ -1,4 +1,4 @@
-"""What we say before anything runs: frozen records of models (later layouts, schedules, clusters). Standard library only."""
+"""What we say before anything runs: frozen records, of models so far. Standard library only."""
 
 from course.spec.model import LESSON_GPT, ModelSpec
 

@@ -8,6 +8,7 @@ Nothing is drawn here (figures/) and nothing is re-timed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -47,10 +48,11 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How many asynchronous operations of one rank were still in flight when the rank made a later call.
+    """How many asynchronous operations of one rank had a later call of that rank begin before it waited for them.
 
-    asynchronous: operations that gave a handle back. overlapped: those not yet seen complete when the rank began its
-    next call. deepest: the largest number of later calls begun while one operation was in flight.
+    asynchronous: operations that gave a handle back. overlapped: those after which the rank went on and made another
+    call before it waited for them (or, where nobody waits in Python, before they were seen complete). deepest: the
+    largest number of such later calls for one operation.
     """
 
     rank: int
@@ -211,30 +213,37 @@ def _seconds(trace: Trace, chosen: Callable[[Span], bool]) -> tuple[float, ...]:
 
 
 def overlap(trace: Trace) -> tuple[Overlap, ...]:
-    """One Overlap a rank, from `order` and `done_order` alone.
+    """One Overlap a rank, from the order in which each rank's main thread made its calls and waited for them.
 
-    An operation never seen complete counts every later call of its rank.
+    No two ranks' clocks are compared, and no lengths: a slow machine gives the same figures as a fast one.
     """
-    last = [0] * trace.world_size
-    for span in trace.spans:
-        if span.kind in ("send", "recv", "collective"):
-            last[span.rank] = max(last[span.rank], span.order + 1)
     result = []
     for rank in range(trace.world_size):
-        flying = [span for span in trace.spans if span.rank == rank and in_flight(span)]
-        later = [(last[rank] if s.done_order is None else s.done_order) - s.order - 1 for s in flying]
-        overlapped = [s for s, count in zip(flying, later, strict=True) if count > 0]
+        spans = (s for s in trace.spans if s.rank == rank and s.kind in ("send", "recv", "collective"))
+        made = sorted(spans, key=lambda s: s.order)
+        starts = [s.start for s in made]  # a main thread's calls start in their order
+        waits = {s.order: s.start for s in reversed(trace.of(rank=rank, kind="wait"))}  # the first wait for each call
+        flying = [(place, span) for place, span in enumerate(made) if span.is_async]
+        later = [_calls_by_then(span, waits.get(span.order), starts) - place - 1 for place, span in flying]
+        overlapped = [span for (_, span), count in zip(flying, later, strict=True) if count > 0]
         result.append(
             Overlap(
                 rank,
                 asynchronous=len(flying),
                 overlapped=len(overlapped),
                 deepest=max([0, *later]),
-                nbytes=sum(s.nbytes for s in flying),
-                overlapped_nbytes=sum(s.nbytes for s in overlapped),
+                nbytes=sum(span.nbytes for _, span in flying),
+                overlapped_nbytes=sum(span.nbytes for span in overlapped),
             )
         )
     return tuple(result)
+
+
+def _calls_by_then(span: Span, waited: float | None, starts: list[float]) -> int:
+    """How many calls its rank had begun when it waited for `span`, or when that was seen complete."""
+    if waited is not None:
+        return bisect_left(starts, waited)
+    return len(starts) if span.done_order is None else span.done_order
 
 
 def lanes(spans: Iterable[Span]) -> tuple[tuple[Span, ...], ...]:

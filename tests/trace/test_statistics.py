@@ -134,14 +134,30 @@ def test_an_operation_in_flight_is_not_waiting():
     assert waiting_seconds(Trace(1, (flying,))) == (0.0,)
 
 
-def test_overlap_is_read_from_the_order_of_calls_and_not_from_times():
-    def flight(order: int, done: int | None) -> Span:  # all with the same times: a clock could not tell
-        return collective(0, start=0.0, end=0.0, is_async=True, order=order, done_order=done, nbytes=10)
+def flight(order: int, done: int | None = None, **more) -> Span:
+    """An asynchronous call; all have the same length and end, so that no clock could tell them apart."""
+    fields = {"start": float(order), "end": 100.0, "is_async": True, "nbytes": 10, **more}
+    return collective(0, order=order, done_order=done, **fields)
 
+
+def test_overlap_counts_the_calls_made_before_the_wait():
+    wait = [Span(0, "wait", "all_reduce", start, start + 0.1, order=order) for order, start in ((0, 0.5), (1, 3.5))]
+    (found,) = overlap(Trace(1, (*(flight(order) for order in range(4)), *wait)))
+    # 0: waited for at once. 1: calls 2 and 3 came first. 2 and 3: nobody waits; 3 is the last call
+    assert (found.asynchronous, found.overlapped, found.deepest) == (4, 2, 2)
+    assert (found.nbytes, found.overlapped_nbytes) == (40, 20)
+
+
+def test_overlap_without_a_wait_is_read_from_the_order_of_completion():
     spans = (flight(0, 1), flight(1, 4), flight(2, 3), flight(3, 4), flight(4, None), collective(0, order=5))
     (found,) = overlap(Trace(1, spans))
-    assert (found.asynchronous, found.overlapped, found.deepest) == (5, 2, 2)  # the one at 1 and the one at 4
-    assert (found.nbytes, found.overlapped_nbytes) == (50, 20)
+    assert (found.overlapped, found.deepest) == (2, 2)  # the one at 1 and the one at 4
+
+
+def test_a_bucket_that_is_waited_for_only_at_the_end_overlaps_however_fast_it_was():
+    quick = tuple(flight(order, done=order + 1, end=order + 0.01) for order in range(3))
+    waits = tuple(Span(0, "wait", "all_reduce", 10.0 + i, 10.0 + i, order=i) for i in range(3))
+    assert overlap(Trace(1, (*quick, *waits)))[0].overlapped == 2
 
 
 def test_blocking_calls_never_overlap():

@@ -18,6 +18,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from course.errors import RanksError
 from course.ranks.board import Board
 from course.ranks.output import read_available
@@ -88,7 +90,8 @@ class Gang:
     def dead(self) -> list[int]:
         """Ranks whose process has ended since the last run."""
         for member in self.members:
-            member.dead = member.dead or self.starter.exit_of(member.pid) is not None
+            ended = self.starter.exit_of(member.pid) is not None or not psutil.pid_exists(member.pid)
+            member.dead = member.dead or ended
         return [rank for rank, member in enumerate(self.members) if member.dead]
 
     def late(self, rank: int) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.errors import RanksError, UsageError
-from course.ranks import wire
+from course.ranks import arguments, wire
 from course.ranks.frames import Places, notebook_cells
 from course.ranks.gang import Gang
 from course.ranks.history import as_trace
@@ -372,24 +372,15 @@ def _check_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if not callable(fn):
         raise UsageError(f"run takes a function, then its arguments; it got {fn!r}, a {type(fn).__name__}")
     try:
-        signature = inspect.signature(fn)
-    except (TypeError, ValueError):
-        return
-    names = {"rank", "world_size", "device"}
-    try:
-        bound = signature.bind_partial(*args, **kwargs).arguments
+        arguments.arrange(fn, args, kwargs, dict.fromkeys(arguments.OURS))
     except TypeError as error:
-        raise UsageError(f"{wire.describe(fn)}{signature} was called with other arguments: {error}") from None
-    missing = [
-        p.name
-        for p in signature.parameters.values()
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in {*bound, *names}
-    ]
-    if missing:
-        raise UsageError(
-            f"{wire.describe(fn)}{signature} needs {', '.join(f'`{name}`' for name in missing)}: "
-            f"pass it after the function, as in ranks.run({wire.describe(fn)}, ...)"
-        )
+        name, signature = wire.describe(fn), inspect.signature(fn)
+        if lacking := arguments.missing(fn, args, kwargs):
+            needed = ", ".join(f"`{each}`" for each in lacking)
+            raise UsageError(
+                f"{name}{signature} needs {needed}: pass it after the function, as in ranks.run({name}, ...)"
+            ) from None
+        raise UsageError(f"{name}{signature} was called with other arguments: {error}") from None
 
 
 def _left_over(ending: Ending) -> bool:

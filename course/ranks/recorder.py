@@ -7,6 +7,7 @@ compared with the calls of the ranks that came before. One recorder lives in eac
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -172,6 +173,34 @@ class Recorder:
                 self._wait_ends(entry)
 
         Work.wait = wait
+
+        self._watch("monitored_barrier")
+        self._watch("new_group")
+
+    def _watch(self, name: str) -> None:
+        """Announce a function of torch.distributed that waits for all ranks outside of any operator."""
+        import torch.distributed as dist
+
+        original = getattr(dist, name)
+
+        @functools.wraps(original)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if not self._active or self._board is None or not dist.is_initialized():
+                return original(*args, **kwargs)
+            group = self._group(kwargs.get("group") or dist.group.WORLD)
+            key = group_hash(name, group.key)
+            file, line = self._places.find(sys._getframe(1))
+            call = Call(key, self._counts[key], name, "", file, line, group.ranks, -1)
+            self._counts[key] += 1
+            self._board.announce(call)
+            self._board.set_state(WAITING, self.calls, call)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._board.set_state(RUNNING, self.calls)
+
+        for module in (dist, dist.distributed_c10d):
+            setattr(module, name, watched)
 
     def _kernel(self, operator: Operator, kernel: Any) -> Any:
         import torch

@@ -133,7 +133,7 @@ class _Server:
     def _reap(self) -> None:
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
@@ -142,7 +142,8 @@ class _Server:
                 self._ranks.discard(pid)
                 _kill_group(pid)  # what the rank has started goes with it
                 self._kill_strays()
-                _send(self._connection, {"exit": pid, "status": os.waitstatus_to_exitcode(status)})
+                code = os.waitstatus_to_exitcode(status)
+                _send(self._connection, {"exit": pid, "status": code, "peak": usage.ru_maxrss * 1024})
 
     def _kill_strays(self) -> None:
         """End orphans of dead ranks that left the rank's process group: they are this process's children now."""

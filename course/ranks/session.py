@@ -34,7 +34,7 @@ class Ending:
     payloads: dict[int, bytes] = field(default_factory=dict)  # rank -> its value, pickled
     output: list[str] = field(default_factory=list)
     died: dict[int, int] = field(default_factory=dict)  # rank -> exit code, ended by itself or by the system
-    memory: dict[int, int] = field(default_factory=dict)  # rank -> bytes it used when last seen
+    memory: dict[int, int | None] = field(default_factory=dict)  # rank -> bytes that a dead rank had used at most
     killed: list[int] = field(default_factory=list)  # ranks that did not come back and were replaced
     waited: dict[int, Wait] = field(default_factory=dict)  # what ranks waited in when they were freed
     stall: Stall | None = None
@@ -111,7 +111,6 @@ class Session:
             elif self._stall is not None and now > next_look and failing_since is None and self._open:
                 watch = watch or self._watch(self._stall)
                 next_look = now + 0.25
-                self._remember_memory()
                 finished = dict.fromkeys(set(self._chosen) - set(self._open), "finished")
                 self._ending.stall = watch.look(self._open, finished)
                 if self._ending.stall and self._open:
@@ -169,6 +168,7 @@ class Session:
                 code = self._gang.starter.exit_of(member.pid)
                 if code is not None:
                     self._ending.died[rank] = code
+                    self._ending.memory[rank] = self._gang.starter.peak_of(member.pid)
                     member.dead = True
                     del self._open[rank]
             if expected is None or expected not in self._open or time.monotonic() > deadline:
@@ -176,15 +176,6 @@ class Session:
             wait([self._gang.starter] if hasattr(self._gang.starter, "fileno") else [], 0.02)
         if expected is not None and expected in self._open:
             self._gang.kill([self._open[expected]])
-
-    def _remember_memory(self) -> None:
-        import psutil
-
-        for rank, member in self._open.items():
-            try:
-                self._ending.memory[rank] = psutil.Process(member.pid).memory_info().rss
-            except psutil.Error:
-                continue
 
     # --- when it must end ---------------------------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ class _Pulse:
     since: float
     cpu: float
     mark: Any
+    family: tuple[float, float] | None = None  # when first asked, and the seconds used with all child processes
 
 
 class Watch:
@@ -99,10 +100,18 @@ class Watch:
         cpu = self._cpu(rank)
         allowed = 0.02 + _BUSY * (now - pulse.since)
         busy = cpu - pulse.cpu > allowed and not (self._spins and state.state == WAITING)
-        if mark != pulse.mark or busy:
+        if mark != pulse.mark or busy or (state.state != WAITING and self._children_work(rank, pulse, now)):
             self._pulses[rank] = _Pulse(now, cpu, mark)
             return 0.0
         return now - pulse.since
+
+    def _children_work(self, rank: int, pulse: _Pulse, now: float) -> bool:
+        """Whether a process that a quiet rank has started is busy: a DataLoader's worker, a command."""
+        cpu = self._cpu(rank, with_children=True)
+        if pulse.family is None:
+            pulse.family = (now, cpu)
+        start, before = pulse.family
+        return cpu - before > 0.02 + _BUSY * (now - start)
 
     def look(self, running: Iterable[int], finished: Mapping[int, str]) -> Stall | None:
         """A Stall if nothing will move any more. finished: rank -> "finished" or "failed"."""
@@ -117,8 +126,6 @@ class Watch:
         missing = {rank: self._missing(rank, call) for rank, call in waiting.items()}
         proven = any(missing.values()) and not asleep
         if not proven and least < (self._limit if asleep else max(self._limit, _SETTLE)):
-            return None
-        if asleep and self._children_work(asleep):
             return None
         waits = [self._wait(rank, waiting, missing, asleep, finished) for rank in sorted({*running, *finished})]
         return Stall(tuple(waits), explain(waits))
@@ -153,14 +160,6 @@ class Watch:
         """The ranks that a call needs and that have not come to it."""
         others = [other for other in call.ranks if other != rank]
         return tuple(other for other in others if self._board.find(other, call.group, call.number) is None)
-
-    def _children_work(self, asleep: Iterable[int]) -> bool:
-        """Whether a process started by a sleeping rank is busy: a DataLoader's worker, a command."""
-        before = {rank: self._cpu(rank, with_children=True) for rank in asleep}
-        start = time.monotonic()
-        time.sleep(0.2)
-        spent = max((self._cpu(rank, with_children=True) - cpu for rank, cpu in before.items()), default=0.0)
-        return spent > 0.3 * (time.monotonic() - start)
 
     def _wait(
         self,
@@ -229,7 +228,7 @@ def _circle(waiting: list[Wait]) -> str:
         while (after := next((r for r in by_rank[path[-1]].for_whom if r in by_rank), None)) is not None:
             if after in path:
                 circle = [by_rank[r] for r in path[path.index(after) :]]
-                return _say_circle(circle) if any(w.call.startswith(("send", "recv")) for w in circle) else ""
+                return _say_circle(circle) if all(w.call.startswith(("send", "recv")) for w in circle) else ""
             path.append(after)
     return ""
 
@@ -240,8 +239,6 @@ def _say_circle(circle: list[Wait]) -> str:
         return f"{steps}: all send first and nobody receives; let some receive first, or use isend"
     if all(w.call.startswith("recv") for w in circle):
         return f"{steps}: all receive first and nobody sends"
-    if len({w.call.split()[0] for w in circle}) > 1 and not all(w.call.startswith(("send", "recv")) for w in circle):
-        return _different_calls(circle)
     return f"{steps}: each waits for the next, in a circle"
 
 

@@ -41,6 +41,7 @@ class ForkServer:
         self._socket = ours
         self._buffer = b""
         self._exits: dict[int, int] = {}
+        self._peaks: dict[int, int] = {}
         self._replies: deque[dict[str, Any]] = deque()
         self._lock = threading.Lock()
         ours.settimeout(START_LIMIT)
@@ -89,6 +90,10 @@ class ForkServer:
                 self._lock.release()
         return self._exits.get(pid)
 
+    def peak_of(self, pid: int) -> int | None:
+        """The most memory, in bytes, that a rank which has ended had used."""
+        return self._peaks.get(pid)
+
     def _read(self) -> None:
         data = self._socket.recv(1 << 16)
         if not data:
@@ -98,6 +103,7 @@ class ForkServer:
             message = json.loads(line)
             if "exit" in message:
                 self._exits[message["exit"]] = message["status"]
+                self._peaks[message["exit"]] = message["peak"]
             else:
                 self._replies.append(message)
 
@@ -166,6 +172,9 @@ class Spawner:
         if code is not None:
             _kill(pid)  # what it has started goes with it
         return code
+
+    def peak_of(self, pid: int) -> int | None:
+        return None
 
     def close(self) -> None:
         for pid, process in self._processes.items():

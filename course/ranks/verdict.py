@@ -111,7 +111,7 @@ def _died(ending: Ending, after: str) -> RankDied:
     rank, code = next(iter(sorted(ending.died.items())))
     signal_name = code_words(code).removeprefix("signal ") if code < 0 else None
     used = ending.memory.get(rank)
-    memory = f"; it last used {used / 1e6:,.0f} MB" if used else ""
+    memory = f"; it used up to {used / 1e6:,.0f} MB" if used else ""
     if signal_name == "SIGKILL":
         why = f"was killed by SIGKILL (often: the machine ran out of memory{memory})"
     elif signal_name:

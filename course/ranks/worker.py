@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import datetime
 import importlib
-import inspect
 import linecache
 import os
 import pickle
@@ -26,14 +25,12 @@ from typing import Any
 
 from course.errors import MismatchError
 from course.ranks import wire
+from course.ranks.arguments import OURS, arrange
 from course.ranks.board import IDLE, Board
 from course.ranks.boilerplate import Boilerplate
 from course.ranks.frames import Places, of_traceback
 from course.ranks.recorder import Recorder
 from course.ranks.release import shut_loopback_sockets
-
-OURS = ("rank", "world_size", "device")
-
 
 class Parts:
     """What is made once in the fork server and inherited by every rank."""
@@ -235,21 +232,8 @@ class Worker:
         if (names := wire.globals_of(fn)) is not None:
             for name, value in self._namespace.items():
                 names.setdefault(name, value)
-        return fn(*args, **{**self._filled(fn, args, kwargs), **kwargs})
-
-    def _filled(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """rank, world_size and device for parameters of those names that the caller left open."""
-        try:
-            signature = inspect.signature(fn)
-            given = signature.bind_partial(*args, **kwargs).arguments
-        except (TypeError, ValueError):
-            return {}
-        return {
-            name: self._namespace[name]
-            for name, parameter in signature.parameters.items()
-            if name in OURS and name not in given and parameter.default is parameter.empty
-            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        }  # fmt: skip
+        args, kwargs = arrange(fn, args, kwargs, {name: self._namespace[name] for name in OURS})
+        return fn(*args, **kwargs)
 
     def _get(self, name: str) -> Any:
         if name not in self._namespace:

@@ -44,6 +44,15 @@ def test_rank_world_size_and_device_are_filled_in_only_where_they_are_missing(ra
     assert ranks.run(both, "x", rank=5).values == [("x", 5, 7, "cpu")] * 3
 
 
+def test_positional_arguments_go_to_the_parameters_that_are_not_the_ranks(ranks):
+    def spawn_style(rank, world_size, path, lr=0.1):
+        return rank, world_size, path, lr
+
+    assert ranks.run(spawn_style, "x").values == [(r, 3, "x", 0.1) for r in range(3)]
+    assert ranks.run(spawn_style, "x", 0.5).values[2] == (2, 3, "x", 0.5)
+    assert ranks.run(spawn_style, 9, 9, "x").values == [(9, 9, "x", 0.1)] * 3
+
+
 def test_a_new_version_of_a_function_takes_effect_at_once(ranks):
     for answer in (1, 2):
 

@@ -8,7 +8,7 @@ Nothing is drawn here (figures/) and nothing is re-timed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -51,8 +51,8 @@ class Overlap:
     """How many asynchronous operations of one rank had a later call of that rank begin before it waited for them.
 
     asynchronous: operations that gave a handle back. overlapped: those after which the rank went on and made another
-    call before it waited for them (or, where nobody waits in Python, before they were seen complete). deepest: the
-    largest number of such later calls for one operation.
+    call before it waited for them; where no wait for them was seen (DDP waits in C++), before it next waited for
+    anything. deepest: the largest number of such later calls for one operation.
     """
 
     rank: int
@@ -223,8 +223,9 @@ def overlap(trace: Trace) -> tuple[Overlap, ...]:
         made = sorted(spans, key=lambda s: s.order)
         starts = [s.start for s in made]  # a main thread's calls start in their order
         waits = {s.order: s.start for s in reversed(trace.of(rank=rank, kind="wait"))}  # the first wait for each call
+        blocks = sorted([*waits.values(), *(s.start for s in made if not s.is_async)])
         flying = [(place, span) for place, span in enumerate(made) if span.is_async]
-        later = [_calls_by_then(span, waits.get(span.order), starts) - place - 1 for place, span in flying]
+        later = [_calls_by_then(span, waits, blocks, starts) - place - 1 for place, span in flying]
         overlapped = [span for (_, span), count in zip(flying, later, strict=True) if count > 0]
         result.append(
             Overlap(
@@ -239,11 +240,12 @@ def overlap(trace: Trace) -> tuple[Overlap, ...]:
     return tuple(result)
 
 
-def _calls_by_then(span: Span, waited: float | None, starts: list[float]) -> int:
-    """How many calls its rank had begun when it waited for `span`, or when that was seen complete."""
-    if waited is not None:
-        return bisect_left(starts, waited)
-    return len(starts) if span.done_order is None else span.done_order
+def _calls_by_then(span: Span, waits: dict[int, float], blocks: list[float], starts: list[float]) -> int:
+    """How many calls its rank had begun when it waited for `span`, or when it next blocked."""
+    if span.order in waits:
+        return bisect_left(starts, waits[span.order])
+    later = bisect_right(blocks, span.start)
+    return bisect_right(starts, blocks[later]) if later < len(blocks) else len(starts)
 
 
 def lanes(spans: Iterable[Span]) -> tuple[tuple[Span, ...], ...]:

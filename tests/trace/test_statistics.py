@@ -148,10 +148,12 @@ def test_overlap_counts_the_calls_made_before_the_wait():
     assert (found.nbytes, found.overlapped_nbytes) == (40, 20)
 
 
-def test_overlap_without_a_wait_is_read_from_the_order_of_completion():
-    spans = (flight(0, 1), flight(1, 4), flight(2, 3), flight(3, 4), flight(4, None), collective(0, order=5))
+def test_overlap_without_a_wait_lasts_until_the_rank_next_blocks():
+    spans = (flight(0), flight(1), collective(0, order=2, start=2.0), flight(3), collective(0, order=4, start=50.0))
     (found,) = overlap(Trace(1, spans))
-    assert (found.overlapped, found.deepest) == (2, 2)  # the one at 1 and the one at 4
+    assert (found.asynchronous, found.overlapped, found.deepest) == (3, 3, 2)  # a blocking call is a later call too
+    (alone,) = overlap(Trace(1, (flight(0), Span(0, "wait", "all_reduce", 1.0, 2.0, order=9), flight(2))))
+    assert alone.overlapped == 0  # it waited, for something else, before its next call
 
 
 def test_a_bucket_that_is_waited_for_only_at_the_end_overlaps_however_fast_it_was():

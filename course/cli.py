@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the work failed or something is wrong, 2 the command was u
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -49,8 +50,12 @@ def main() -> None:
         _fail(str(error))
 
 
-def _fail(message: str, code: int = 1) -> NoReturn:
+def _say(message: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]course:[/] {escape(message)}")
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    _say(message)
     raise SystemExit(code)
 
 
@@ -83,6 +88,7 @@ def lab(
     screen = sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     arguments = [
         f"--ServerApp.root_dir={root}",
+        "--ServerApp.ip=127.0.0.1",  # this machine alone; "localhost" may mean two sockets
         f"--ServerApp.port={port}",
         f"--LabApp.default_url=/lab/tree/{Path(notebook).as_posix()}",
         "--LabApp.news_url=None",  # no question about news on the first page a learner sees
@@ -220,6 +226,65 @@ def _cgroup(*files: str) -> list[int]:
         return [int(word) for file in files for word in (CGROUP / file).read_text().split()]
     except (OSError, ValueError):  # no such file, or the word "max"
         return []
+
+
+# grade and progress
+
+
+@app.command(
+    epilog=_examples(
+        "grade exercises/05_data_parallel.ipynb", "grade handed_in/*.ipynb --json", "grade page.ipynb --record"
+    )
+)
+def grade(
+    pages: Annotated[
+        list[Path], typer.Argument(metavar="NOTEBOOK...", help="Solved pages.", exists=True, dir_okay=False)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a page and line, for scripts.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the points as your own progress.")] = False,
+) -> None:
+    """Grade the answers in notebooks, in processes of their own.
+
+    Exit code 0: no answer is wrong (exercises that were not attempted do not count). Exit code 1: an answer fails a
+    check, or a page could not be graded. The other pages are graded all the same.
+    """
+    failed = False
+    for page in pages:
+        try:
+            failed |= not _grade_page(page, as_json, record)
+        except CourseError as error:
+            failed = True
+            _say(str(error))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _grade_page(page: Path, as_json: bool, record: bool) -> bool:
+    """Print the page's reports; whether none of its answers is wrong."""
+    from course.grading.store import Store
+    from course.grading.submission import grade_notebook
+
+    reports = []
+    for report in grade_notebook(page):
+        reports.append(report)
+        notes = Store.of_user().record(report.exercise, report.points).notes if record and report.attempted else ()
+        if not as_json:
+            print("\n".join([str(report), *(f"  note: {note}" for note in notes)]), end="\n\n", flush=True)
+    points, total = sum(report.points for report in reports), sum(report.total for report in reports)
+    if as_json:
+        exercises = [report.to_dict() | {"points": report.points, "passed": report.passed} for report in reports]
+        print(json.dumps({"page": str(page), "points": points, "total": total, "exercises": exercises}), flush=True)
+    else:
+        print(f"{page.name}: {points} of {total} points", flush=True)
+    return all(report.passed for report in reports if report.attempted)
+
+
+@app.command(epilog=_examples("progress"))
+def progress() -> None:
+    """Show the points earned so far, exercise by exercise."""
+    from course.grading import progress as earned
+
+    print(earned())
 
 
 # build

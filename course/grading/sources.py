@@ -6,7 +6,7 @@ Text and syntax trees only: nothing here imports or runs what it reads. Files ar
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from course.errors import NotebookError
@@ -65,30 +65,36 @@ def called_with(source: str, function: str) -> set[str]:
     return found
 
 
-def definitions(cells: Iterable[str]) -> str:
-    """The imports, functions, classes and plain constants of code cells, in order, as one module's text.
+def definitions(source: str) -> ast.Module:
+    """The imports, functions, classes and plain constants of a code cell, with their line numbers.
 
-    Everything else is left out (a call that starts ranks, a magic, a cell that does not parse): what remains defines
-    the answers without doing the lesson again.
+    Everything else is left out (a call that starts ranks, a magic): what remains defines the answers without doing the
+    page again. Raises SyntaxError.
     """
-    kept = []
-    for source in cells:
-        for node in _statements(source):
-            is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and not any(
-                isinstance(inner, ast.Call) for inner in ast.walk(node)
-            )
-            if is_constant or isinstance(node, ast.Import | ast.ImportFrom | Definition):
-                kept.append(_text_of(node, source))
-    return "\n".join(kept) + "\n" if kept else ""
+    kept = [
+        node
+        for node in _parse(source)
+        if isinstance(node, Definition | ast.Import | ast.ImportFrom) or _is_constant(node)
+    ]
+    return ast.Module(kept, type_ignores=[])
 
 
-def _statements(source: str) -> list[ast.stmt]:
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign | ast.AnnAssign) and not any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
+def _parse(source: str) -> list[ast.stmt]:
     lines = source.splitlines()
     if lines and lines[0].startswith("%%"):
         return []
     plain = "\n".join("pass" if line.startswith(("%", "!", "?")) else line for line in lines)
+    return ast.parse(plain).body
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """The statements of a cell; none where it does not parse."""
     try:
-        return ast.parse(plain).body
+        return _parse(source)
     except (SyntaxError, ValueError):
         return []
 

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +56,15 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> 
             raise AssertionError(f"waited {seconds:.0f} s for {what}")
         time.sleep(0.05)
     return value
+
+
+def answers(address: str) -> bool:
+    """Whether a server answers there (JupyterLab prints its address a moment before it listens)."""
+    try:
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            return answer.status == 200
+    except urllib.error.URLError:
+        return False
 
 
 class LabServer:
@@ -103,7 +114,7 @@ class LabServer:
         if self.process.poll() is not None:
             raise AssertionError(f"JupyterLab ended at once:\n{self.log.read_text()[-2000:]}")
         running = re.search(r"(http://127\.0\.0\.1:\d+)/lab", self.log.read_text())
-        return running[1] if running else None
+        return running[1] if running and answers(f"{running[1]}/api") else None
 
     def descendants(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)

@@ -124,25 +124,25 @@ def test_an_answer_without_its_name_is_refused() -> None:
         sources.stub("x = 1", "ask")
 
 
-def test_definitions_leave_out_what_would_run_the_lesson() -> None:
-    cells = [
-        "%load_ext course\nimport torch\nfrom course import Ranks, grade",
-        "ranks = Ranks(4)\nSIZE = 3",
-        "%%ranks -n 2\nimport numpy",
-        "def broken(:",
-        "@torch.no_grad()\ndef f():\n    return SIZE",
-        "grade(f)\nf()",
-        "for i in range(3):\n    print(i)",
-    ]
-    text = sources.definitions(cells)
-    assert text.splitlines() == [
-        "import torch",
-        "from course import Ranks, grade",
-        "SIZE = 3",
-        "@torch.no_grad()",
-        "def f():",
-        "    return SIZE",
-    ]
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [
+        ("%load_ext course\nimport torch\nfrom course import Ranks, grade", [2, 3]),
+        ("ranks = Ranks(4)\nSIZE = 3", [2]),
+        ("%%ranks -n 2\nimport numpy", []),
+        ("@torch.no_grad()\ndef f():\n    return SIZE\n\ngrade(f)", [2]),
+        ("for i in range(3):\n    print(i)", []),
+        ("", []),
+    ],
+)
+def test_definitions_leave_out_what_would_run_the_page(cell: str, kept: list[int]) -> None:
+    assert [node.lineno for node in sources.definitions(cell).body] == kept
+
+
+def test_definitions_of_a_broken_cell_say_where() -> None:
+    with pytest.raises(SyntaxError) as caught:
+        sources.definitions("a = 1\ndef broken(:")
+    assert caught.value.lineno == 2
 
 
 def test_names_handed_to_grade_are_found() -> None:

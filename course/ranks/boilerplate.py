@@ -52,7 +52,9 @@ class Boilerplate:
             if not dist.is_initialized():
                 self.join(*args, **kwargs)
                 return
-            self._say("init_process_group did nothing: these ranks have their group already (under torchrun it is needed)")
+            self._say(
+                "init_process_group did nothing: these ranks have their group already (under torchrun it is needed)"
+            )
 
         for module in (dist, dist.distributed_c10d):
             module.init_process_group = init_process_group
@@ -63,7 +65,9 @@ class Boilerplate:
             if group is not None and group is not dist.group.WORLD:
                 self.leave(group)
                 return
-            self._say("destroy_process_group did nothing: the group stays for the next cell (under torchrun it is needed)")
+            self._say(
+                "destroy_process_group did nothing: the group stays for the next cell (under torchrun it is needed)"
+            )
 
         for module in (dist, dist.distributed_c10d):
             module.destroy_process_group = destroy_process_group
@@ -71,7 +75,8 @@ class Boilerplate:
 
 def _no_input(prompt: object = "") -> str:
     raise EOFError(
-        f"input({str(prompt)!r}) was called inside a rank, where nobody can type: ask in a normal cell and pass the answer"
+        f"input({str(prompt)!r}) was called inside a rank, where nobody can type: "
+        f"ask in a normal cell and pass the answer"
     )
 
 

@@ -6,28 +6,23 @@ Matplotlib loads it by name (MPLBACKEND=module://course.ranks.plots) when a rank
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 
-class Delivery:
-    """Where a finished figure goes, as PNG bytes; the worker of this rank sets it."""
-
-    send: Callable[[bytes], None] = staticmethod(lambda png: None)
-
-
 def show(*args: Any, **kwargs: Any) -> None:
     """Send every open figure to the notebook, and close it."""
     from matplotlib import pyplot
+
+    from course.ranks.worker import Current
 
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
         file = io.BytesIO()
         figure.savefig(file, format="png", bbox_inches="tight")
-        Delivery.send(file.getvalue())
+        Current.send_figure(file.getvalue())
         pyplot.close(figure)
 
 

@@ -58,9 +58,9 @@ class Ranks:
     """`n` ranks with an initialised torch.distributed group, kept alive until `close`.
 
     n: how many; without it one a GPU where there are several, else 2. device: "cpu" or "cuda"; without it "cuda" when
-    there is a GPU for every rank. threads: compute threads a rank; without it cores // ranks, at least 1. stall: seconds
-    without processor use after which a sleeping rank counts as stuck. live: show output while it comes. trace, check:
-    record calls, and compare them between ranks before they are made. start: "fork", "spawn" or "auto".
+    there is a GPU for every rank. threads: compute threads a rank; without it cores // ranks, at least 1. stall:
+    seconds without processor use after which a sleeping rank counts as stuck. live: show output while it comes.
+    trace, check: record calls, and compare them between ranks before they are made. start: "fork", "spawn", "auto".
 
     Everything stays on this machine: a private folder and the loopback interface. Raises UsageError.
     """
@@ -81,7 +81,9 @@ class Ranks:
         self._n = _number_of_ranks(n, gpus)
         self._device = _device(device, self._n, gpus)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise UsageError(f"threads={threads!r} was asked for: give a whole number from 1, or None for cores // ranks")
+            raise UsageError(
+                f"threads={threads!r} was asked for: give a whole number from 1, or None for cores // ranks"
+            )
         if start not in ("auto", "fork", "spawn"):
             raise UsageError(f"start={start!r} was asked for: 'auto', 'fork' or 'spawn'")
         if sys.platform == "win32":
@@ -104,7 +106,12 @@ class Ranks:
     # --- what a learner calls -----------------------------------------------------------------------------------------
 
     def run(
-        self, fn: Callable[..., Any], *args: Any, timeout: float | None = None, stall: float | None = None, **kwargs: Any
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        timeout: float | None = None,
+        stall: float | None = None,
+        **kwargs: Any,
     ) -> Run:
         """Call fn(*args, **kwargs) on every rank, and wait for all.
 
@@ -144,7 +151,13 @@ class Ranks:
         return self._values(self._go({"kind": "get", "name": name}, b"")).values
 
     def cell(
-        self, source: str, file: str, *, only: list[int] | None = None, timeout: float | None = None, quiet: bool = False
+        self,
+        source: str,
+        file: str,
+        *,
+        only: list[int] | None = None,
+        timeout: float | None = None,
+        quiet: bool = False,
     ) -> Run:
         """Run source text in the ranks' namespace, on the ranks `only`; values are the last expression as text."""
         header = {"kind": "cell", "source": source, "file": file}
@@ -291,7 +304,9 @@ class Ranks:
         for name, size in big:
             if (name, size) not in self._warned and self._live:
                 self._warned.add((name, size))
-                advice = f"ranks.put({name}={name}) copies it once" if name.isidentifier() else "ranks.put copies it once"
+                advice = (
+                    f"ranks.put({name}={name}) copies it once" if name.isidentifier() else "ranks.put copies it once"
+                )
                 _write(f"note: `{name}` ({size / 1e6:,.0f} MB) is copied to {self._n} ranks on every run; {advice}\n")
 
 
@@ -355,7 +370,9 @@ def _device(device: str | None, n: int, gpus: int) -> str:
     if device not in (None, "cpu", "cuda"):
         raise UsageError(f"device={device!r} was asked for: 'cpu', 'cuda', or None to choose by the GPUs there are")
     if device == "cuda" and gpus < n:
-        raise UsageError(f"{n} ranks on GPUs were asked for and this machine has {gpus}: one GPU a rank, or device='cpu'")
+        raise UsageError(
+            f"{n} ranks on GPUs were asked for and this machine has {gpus}: one GPU a rank, or device='cpu'"
+        )
     return device or ("cuda" if gpus >= n and gpus > 1 else "cpu")
 
 
@@ -411,7 +428,9 @@ def _outdated(value: Any) -> list[str]:
     return [
         kind.__name__
         for kind in kinds
-        if kind.__module__ == "__main__" and isinstance(main.get(kind.__name__), type) and main[kind.__name__] is not kind
+        if kind.__module__ == "__main__"
+        and isinstance(main.get(kind.__name__), type)
+        and main[kind.__name__] is not kind
     ]
 
 
@@ -456,5 +475,3 @@ def _memory(pid: int) -> int:
         return int(getattr(info, "pss", info.rss))
     except psutil.Error:
         return 0
-
-

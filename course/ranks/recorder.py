@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from course.errors import MismatchError, UsageError
-from course.ranks.board import RUNNING, WAITING, Board, Call, group_hash
+from course.ranks.board import IDLE, RUNNING, WAITING, Board, Call, group_hash
 from course.ranks.frames import Places
 from course.ranks.operators import (
     COLLECTIVE,
@@ -137,6 +137,8 @@ class Recorder:
             self._finish(entry, entry.end or time.monotonic())
         self._pending = {}
         report.dropped = self._dropped
+        if self._board is not None:
+            self._board.set_state(IDLE, self.calls)
         return report
 
     def waiting(self) -> tuple[int, int] | None:
@@ -229,7 +231,7 @@ class Recorder:
             known = self._groups[group] = Group(ranks, group.group_name, group_hash(group.group_name, ranks))
         return known
 
-    # --- one call, from announcement to completion ---------------------------------------------------------------------
+    # --- one call, from announcement to completion --------------------------------------------------------------------
 
     def _announce(self, operator: Operator, args: tuple[Any, ...], group: Group, frame: FrameType | None) -> Entry:
         now = time.monotonic()
@@ -300,8 +302,8 @@ class Recorder:
                 )
             what = "one shape, dtype, root and reduce op" if kind == COLLECTIVE else "as many elements of one dtype"
             raise MismatchError(
-                f"{call.op}: rank {rank} has {_side(other)} ({there}), rank {self._rank} has {_side(call)} ({here}): "
-                f"both must bring {what}"
+                f"{call.op}: rank {rank} has {_side(other, call)} ({there}), "
+                f"rank {self._rank} has {_side(call, other)} ({here}): both must bring {what}"
             )
 
     def _made(self, entry: Entry, work: Any) -> None:
@@ -409,11 +411,18 @@ class Recorder:
             self._dropped += 1
 
 
-def _side(call: Call) -> str:
-    """One rank's part of a call that does not match, in words."""
-    root = f", root {call.peer}" if call.peer >= 0 and call.op in ("broadcast", "reduce", "gather", "scatter") else ""
-    op = next((f" {name}" for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT") if f".{name} " in call.signature), "")
-    return f"{call.detail or call.signature}{root}{op}"
+def _side(call: Call, other: Call) -> str:
+    """One rank's part of a call that does not match, in words: its shapes, and what else differs."""
+    said = [call.detail or call.signature]
+    if call.peer != other.peer and call.peer >= 0 and call.op not in ("send", "recv"):
+        said.append(f"root {call.peer}")
+    mine, theirs = (next((op for op in _REDUCE_OPS if f".{op} " in c.signature), "") for c in (call, other))
+    if mine != theirs:
+        said.append(mine)
+    return " ".join(said)
+
+
+_REDUCE_OPS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
 
 
 def _gloo_safe(operator: Operator, args: tuple[Any, ...], index: int) -> tuple[Any, ...]:

@@ -202,5 +202,3 @@ def _send(connection: socket.socket, message: dict[str, Any]) -> None:
         connection.sendall(json.dumps(message).encode() + b"\n")
     except OSError:  # the notebook has gone: the next read says so
         pass
-
-

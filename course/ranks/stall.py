@@ -47,7 +47,9 @@ class Stall:
             whom = ", ".join(f"rank {r}" for r in w.for_whom) or "-"
             rows.append((str(w.rank), state, w.line or "-", whom))
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        return "\n".join("  " + "  ".join(c.ljust(n) for c, n in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(
+            "  " + "  ".join(c.ljust(n) for c, n in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
 
 
 @dataclass(slots=True)

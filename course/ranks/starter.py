@@ -26,7 +26,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         code = f"import sys; sys.path[:] = {sys.path!r}; from course.ranks.server import main; main({theirs.fileno()})"
         with theirs:
             self._process = subprocess.Popen(

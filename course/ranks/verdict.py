@@ -61,7 +61,9 @@ def _failures(ending: Ending) -> list[Failure]:
         if failed := outcome.get("failed"):
             frames = tuple(failed.get("frames", ()))
             found.append(
-                Failure(rank, failed["type_name"], failed.get("message", ""), frames, failed.get("at", outcome["ended"]))
+                Failure(
+                    rank, failed["type_name"], failed.get("message", ""), frames, failed.get("at", outcome["ended"])
+                )
             )
     return sorted(found, key=lambda f: (f.at, f.rank))
 
@@ -76,7 +78,8 @@ def _is_consequence(ending: Ending, failure: Failure) -> bool:
 
 
 def _primary(ending: Ending) -> list[Failure]:
-    return [f for f in _failures(ending) if not _is_consequence(ending, f)]
+    found = [f for f in _failures(ending) if not _is_consequence(ending, f)]
+    return sorted(found, key=lambda f: f.type_name != "MismatchError")  # it says why another rank's call went wrong
 
 
 def _first_consequence(ending: Ending) -> float:
@@ -86,13 +89,13 @@ def _first_consequence(ending: Ending) -> float:
 def _raised(failures: list[Failure], places: Places, notebook_names: set[str]) -> str:
     """The failures in words; ranks that failed alike are told together."""
     alike: dict[tuple[Any, ...], list[Failure]] = {}
-    for failure in failures:
+    for failure in failures if failures[0].type_name != "MismatchError" else failures[:1]:
         alike.setdefault((failure.type_name, failure.message, failure.frames), []).append(failure)
     parts = []
     for (type_name, message, frames), members in list(alike.items())[:SHOWN]:
         who = name_ranks(f.rank for f in members)
         first, _, rest = message.partition("\n")
-        said = f"{who}: {first}" if type_name == "MismatchError" else f"{who} raised {type_name}: {first}".rstrip(": ")
+        said = first if type_name == "MismatchError" else f"{who} raised {type_name}: {first}".rstrip(": ")
         parts.append("\n".join(part for part in (said, rest.strip(), render(frames, places)) if part))
         if (name := _missing_name(type_name, message)) in notebook_names:
             parts.append(f"`{name}` exists in the notebook, not on the ranks: ranks.put({name}={name}) copies it there")
@@ -120,7 +123,9 @@ def _died(ending: Ending, after: str) -> RankDied:
         why = f"ended its own process with exit code {code}"
     where = f" in {ending.waited[rank].call}" if rank in ending.waited else ""
     others = f" ({name_ranks(sorted(ending.died)[1:])} too)" if len(ending.died) > 1 else ""
-    return RankDied(f"rank {rank} {why}{where}{others}{_freed(ending)}{after}", rank, signal_name, code if code >= 0 else None)
+    return RankDied(
+        f"rank {rank} {why}{where}{others}{_freed(ending)}{after}", rank, signal_name, code if code >= 0 else None
+    )
 
 
 def _freed(ending: Ending) -> str:

@@ -21,6 +21,7 @@ from course.errors import UsageError
 
 BIG = 10_000_000  # bytes; a variable larger than this is named when it is copied along with a call
 
+
 def _streams() -> tuple[object, ...]:
     return sys.stdin, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
 
@@ -192,7 +193,7 @@ def travels_by_value(thing: Any) -> bool:
 
 
 def captured(fn: types.FunctionType) -> list[tuple[str, Any]]:
-    """(name, value) of the globals and closure variables that `fn` mentions; empty for functions of installed modules."""
+    """(name, value) of the globals and closure variables that `fn` mentions; none for functions that are imported."""
     found = []
     if travels_by_value(fn):
         codes, names = [fn.__code__], []

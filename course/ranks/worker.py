@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import datetime
 import importlib
+import io
 import linecache
 import os
 import pickle
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 import types
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,12 @@ from typing import Any
 from course.errors import MismatchError
 from course.ranks import wire
 from course.ranks.arguments import OURS, arrange
-from course.ranks.board import IDLE, Board
+from course.ranks.board import Board
 from course.ranks.boilerplate import Boilerplate
 from course.ranks.frames import Places, of_traceback
 from course.ranks.recorder import Recorder
 from course.ranks.release import shut_loopback_sockets
+
 
 class Parts:
     """What is made once in the fork server and inherited by every rank."""
@@ -44,9 +47,10 @@ class Parts:
 
 
 class Current:
-    """The recorder of this process, for `calls_made`."""
+    """The rank that this process is, for `calls_made` and for figures."""
 
     recorder: Recorder | None = None
+    send_figure: Callable[[bytes], None] = staticmethod(lambda png: None)
 
 
 class Worker:
@@ -62,6 +66,7 @@ class Worker:
         sys.modules["__main__"] = self._main
         self._namespace = self._main.__dict__
         Current.recorder = self._recorder
+        Current.send_figure = staticmethod(lambda png: self._send("figure", {}, png))
 
     @staticmethod
     def prepare() -> Parts:
@@ -75,16 +80,15 @@ class Worker:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
-        for name, fd in (("stdout", 1), ("stderr", 2)):
-            stream = open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open
+        self._open_streams()
         os.environ.clear()
         os.environ.update(self._config["environment"])
         tempfile.tempdir = None
         try:
-            Path("/proc/self/oom_score_adj").write_text("1000")  # short of memory, the system ends a rank, not the notebook
+            Path("/proc/self/oom_score_adj").write_text(
+                "1000"
+            )  # short of memory, the system ends a rank, not the notebook
         except OSError:
             pass
         random.seed()
@@ -181,17 +185,11 @@ class Worker:
             outcome, value = {"failed": {"type_name": "KeyboardInterrupt", "stopped": True}}, b""
         self._close_run()
         report = self._recorder.stop()
-        board = self._recorder_board()
-        if board is not None:
-            board.set_state(IDLE, self._recorder.calls)
         outcome.update(
             rows=report.rows, notes=notes + report.notes, counts=report.counts, dropped=report.dropped,
             unfinished=report.unfinished, calls=self._recorder.calls, ended=time.monotonic(),
         )  # fmt: skip
         return "done", outcome, value
-
-    def _recorder_board(self) -> Board | None:
-        return self._recorder._board
 
     def _follow(self, header: dict[str, Any]) -> None:
         """Be where the notebook is: its folder and its import path."""
@@ -213,7 +211,9 @@ class Worker:
         try:
             return {}, wire.dumps(value)
         except Exception as error:
-            kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix("__main__.")
+            kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(
+                "__main__."
+            )
             hint = "return list(...) of it" if kind == "generator" else "return plain values or tensors"
             text = f"the value returned, a {kind}, cannot be copied to the notebook ({error}): {hint}"
             return {"failed": {"type_name": "TypeError", "message": text, "frames": (), "at": time.monotonic()}}, b""
@@ -269,7 +269,6 @@ class Worker:
         if "matplotlib.pyplot" in sys.modules:
             from course.ranks import plots
 
-            plots.Delivery.send = lambda png: self._send("figure", {}, png)
             plots.show()
 
     def _close_run(self) -> None:
@@ -277,10 +276,12 @@ class Worker:
             try:
                 stream.flush()
             except (OSError, ValueError):  # closed by the learner's code
-                self._reopen()
+                self._open_streams()
 
-
-    def _reopen(self) -> None:
+    def _open_streams(self) -> None:
         for name, fd in (("stdout", 1), ("stderr", 2)):
-            stream = open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+            stream = io.TextIOWrapper(
+                io.FileIO(fd, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True, write_through=False
+            )
             setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)

@@ -98,7 +98,11 @@ def test_exit_is_an_error_with_its_code(ranks):
 @pytest.mark.parametrize(
     ("end", "says", "name"),
     [
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "was killed by SIGKILL .often: the machine ran out of memory; it used up to [0-9,]+ MB", "SIGKILL"),
+        (
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            "was killed by SIGKILL .often: the machine ran out of memory; it used up to [0-9,]+ MB",
+            "SIGKILL",
+        ),
         (lambda: ctypes.string_at(0), "was ended by SIGSEGV", "SIGSEGV"),
         (lambda: os.abort(), "was ended by SIGABRT", "SIGABRT"),
         (lambda: os._exit(7), "ended its own process with exit code 7", None),

@@ -46,7 +46,14 @@ def test_everybody_sends_first(pair, numbers):
         dist.send(out, 1 - rank)
         dist.recv(inp, 1 - rank)
 
-    stalls(pair, exchange, "rank 0 waits in send to 1", "rank 1 waits in send to 0", "all send first and nobody receives", n=numbers)
+    stalls(
+        pair,
+        exchange,
+        "rank 0 waits in send to 1",
+        "rank 1 waits in send to 0",
+        "all send first and nobody receives",
+        n=numbers,
+    )
     assert kept(pair) == [[0, 1, 2]] * 2
 
 
@@ -92,7 +99,13 @@ def test_a_receive_from_the_wrong_peer(ranks):
         elif rank == 1:
             dist.recv(x, 2)
 
-    stalls(ranks, wrong, "rank 0 waits in send to 1", "rank 1 waits in recv from 2", "rank 2 has finished and never called it")
+    stalls(
+        ranks,
+        wrong,
+        "rank 0 waits in send to 1",
+        "rank 1 waits in recv from 2",
+        "rank 2 has finished and never called it",
+    )
 
 
 def test_a_receive_from_anyone_costs_that_rank_its_variables(pair):

@@ -13,24 +13,35 @@ from tests.browser.lab import LabPage, LabServer, browser_page, chromium
 
 
 @pytest.fixture
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[Path], LabPage]]:
-    """Call it with a folder to get a page over that folder. COURSE_SCREENSHOTS=folder keeps a picture of each test."""
+def shot() -> Callable[[LabPage, str], None]:
+    """Keep a picture of a page under a name, where COURSE_SCREENSHOTS names a folder to look at afterwards."""
+
+    def save(page: LabPage, name: str) -> None:
+        if folder := os.environ.get("COURSE_SCREENSHOTS"):
+            page.shoot(Path(folder) / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.png")
+
+    return save
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, request: pytest.FixtureRequest, shot: Callable[[LabPage, str], None]
+) -> Iterator[Callable[[Path], LabPage]]:
+    """Call it with a folder to get a page over that folder; its last state is kept as a picture."""
     if chromium() is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     pytest.importorskip("playwright", reason="playwright is not installed: pip install -e '.[test]'")
-    servers: list[LabServer] = []
+    pages: list[LabPage] = []
     with browser_page() as page:
 
         def start(folder: Path) -> LabPage:
-            servers.append(LabServer(folder, tmp_path / f"server{len(servers)}"))
-            return LabPage(page, servers[-1])
+            pages.append(LabPage(page, LabServer(folder, tmp_path / f"server{len(pages)}")))
+            return pages[-1]
 
         try:
             yield start
         finally:
-            if (shots := os.environ.get("COURSE_SCREENSHOTS")) and servers:
-                LabPage(page, servers[-1]).shoot(
-                    Path(shots) / f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}.png"
-                )
-            for server in servers:
-                server.close()
+            for opened in pages[-1:]:
+                shot(opened, request.node.name)
+            for opened in pages:
+                opened.server.close()

@@ -187,6 +187,16 @@ class LabPage:
         cell.scroll_into_view_if_needed()
         return cell
 
+    def code_cells(self) -> list[str]:
+        """Ids of the page's code cells, in order."""
+        code = f"{NOTEBOOK}.content.widgets.filter(cell => cell.model.type === 'code')"
+        return self.page.evaluate(f"() => {code}.map(cell => cell.model.id)")
+
+    def source(self, cell_id: str) -> str:
+        return self.page.evaluate(
+            f"i => {NOTEBOOK}.content.widgets[i].model.sharedModel.source", self.index_of(cell_id)
+        )
+
     def type_into(self, cell_id: str, text: str) -> None:
         """Replace what stands in a code cell, by keyboard."""
         self.cell(cell_id).locator(".cm-content").click()

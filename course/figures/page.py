@@ -43,7 +43,11 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in self.header)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
-        caption = f'<caption style="text-align:left">{html.escape(self.caption)}</caption>' if self.caption else ""
+        caption = (
+            f'<caption style="text-align:left;white-space:nowrap">{html.escape(self.caption)}</caption>'
+            if self.caption
+            else ""
+        )
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

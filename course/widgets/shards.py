@@ -24,7 +24,7 @@ CONTROLS = (  # trait, words, least, most
     ("seed", "seed", 0, 9),
 )
 SQUARE = (
-    "display:inline-block;width:1.7em;height:1.7em;line-height:1.7em;margin:1px;text-align:center;"
+    "display:inline-block;min-width:1.7em;padding:0 1px;height:1.7em;line-height:1.7em;margin:1px;text-align:center;"
     "border:1px solid #333;color:#000;font-size:12px;background:"
 )
 

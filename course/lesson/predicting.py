@@ -35,7 +35,8 @@ class Outcome:
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
             for name, value in self.rows
         )
-        return f'<table><caption style="text-align:left;white-space:nowrap">{html.escape(self.question)}</caption>{rows}</table>'
+        caption = f'<caption style="text-align:left;white-space:nowrap">{html.escape(self.question)}</caption>'
+        return f"<table>{caption}{rows}</table>"
 
 
 class Prediction(ipywidgets.VBox):

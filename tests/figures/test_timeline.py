@@ -20,7 +20,7 @@ from course.trace import Message, Span, Trace
 
 SPANS = (
     Span(0, "compute", "compute", 0.000, 0.010),
-    Span(0, "send", "send", 0.010, 0.014, nbytes=64, peer=1),
+    Span(0, "send", "send", 0.010, 0.014, nbytes=64, peer=1, order=1),
     Span(0, "collective", "all_reduce", 0.002, 0.012, nbytes=800, group=(0, 1), is_async=True, order=0, done_order=2),
     Span(1, "wait", "wait", 0.000, 0.010),
     Span(1, "recv", "recv", 0.010, 0.015, nbytes=64, peer=0),

@@ -213,12 +213,12 @@ class LabPage:
         return self.output(cell_id)
 
     def run_all(self) -> None:
-        """Run every cell and wait for the last one."""
+        """Run every cell of a page without outputs, and wait for the last one, or for an error."""
         runs = "cell => cell.model.type === 'code' && cell.model.sharedModel.source.trim()"
         last = self.page.evaluate(f"() => {NOTEBOOK}.content.widgets.filter({runs}).at(-1).model.id")
         self._forget_count(last)
         self.command("notebook:run-all-cells")
-        self._wait_until_run(last)
+        self._wait_until_run(last, stops_at_error=True)
 
     def _forget_count(self, cell_id: str) -> None:
         """Clear a cell's number, so that the next one means it was run; a restarted kernel counts from 1 again."""
@@ -226,10 +226,14 @@ class LabPage:
             f"i => {{ {NOTEBOOK}.content.widgets[i].model.executionCount = null; }}", self.index_of(cell_id)
         )
 
-    def _wait_until_run(self, cell_id: str) -> None:
-        """Wait until a cell has a number and its kernel is idle again."""
+    def _wait_until_run(self, cell_id: str, *, stops_at_error: bool = False) -> None:
+        """Wait until a cell has a number (or an error has stopped the page before it) and its kernel is idle again."""
         count, index = f"i => {NOTEBOOK}.content.widgets[i].model.executionCount", self.index_of(cell_id)
-        wait_until(lambda: self.page.evaluate(count, index), f"cell {cell_id} to run", 120)
+        wait_until(
+            lambda: self.page.evaluate(count, index) or (stops_at_error and self.errors()),
+            f"cell {cell_id} to run",
+            180,
+        )
         self.wait_for_kernel()
 
     def output(self, cell_id: str) -> str:
@@ -278,7 +282,8 @@ def main() -> None:
     parser.add_argument("picture", type=Path)
     parser.add_argument("--run", action="store_true", help="run all cells first")
     parser.add_argument("--cell", help="id or number of the cell to scroll to")
-    parser.add_argument("--size", default="1280x1000")
+    parser.add_argument("--size", default="1280x1000", help="in pixels; a tall one shows a whole page")
+    parser.add_argument("--plain", action="store_true", help="without the file browser")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
     with tempfile.TemporaryDirectory() as scratch, browser_page(width, height) as page:
@@ -286,6 +291,8 @@ def main() -> None:
         try:
             lab = LabPage(page, server)
             lab.open(options.notebook)
+            if options.plain:
+                lab.command("application:toggle-left-area")
             if options.run:
                 lab.run_all()
             if options.cell is not None:

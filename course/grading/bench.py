@@ -16,7 +16,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Literal
 
-from course.errors import CourseError, RankDied, RankError, RunTimeout, StallError
+from course.errors import CourseError, RankDied, RankError, RanksError, RunTimeout, StallError
 from course.grading.plain import plain
 from course.trace import Span, Trace
 from course.trace.statistics import bytes_sent, total_bytes
@@ -114,8 +114,13 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the gang, if there is one."""
         if self._ranks is not None:
             self._ranks.close()
+            self._ranks = None
 
     def run(self, probe: Probe, case: Hashable = None, *, n: int) -> Result:
         """`probe(learner, case, seat)` on n ranks, once for the same probe, case and n. Raises Trouble."""
@@ -131,17 +136,30 @@ class Bench:
         if self._mishaps >= self.limits.mishaps:
             return Trouble("skipped", "not run: the code stopped the ranks too often before")
         try:
-            self._form(n)
-            run = self._ranks.run(
-                enter, self.learner, probe, case, timeout=self.limits.timeout, stall=self.limits.stall
-            )
+            run = self._on_ranks(probe, case, n)
         except CourseError as error:
+            if type(error) is RanksError:
+                raise  # the ranks themselves failed: that says nothing about the answer
             trouble = _in_words(error, n)
             self._mishaps += self.limits.mishaps if trouble.kind == "endless" else trouble.kind in ("stalled", "died")
             return trouble
         if len(run.values) != n or not all(type(value) is Returned for value in run.values):
             return Trouble("no result", "not every rank returned a result", world_size=n)
-        return Result(tuple(value.value for value in run.values), tuple(run.output), run.trace, tuple(run.notes))
+        values = tuple(value.value for value in run.values)
+        return Result(values, tuple(run.output), run.trace, tuple(run.notes))
+
+    def _on_ranks(self, probe: Probe, case: Hashable, n: int) -> Any:
+        """One run; on a new gang where the old one could not be formed again."""
+        limits = {"timeout": self.limits.timeout, "stall": self.limits.stall}
+        try:
+            self._form(n)
+            return self._ranks.run(enter, self.learner, probe, case, **limits)
+        except RanksError as error:
+            if type(error) is not RanksError:
+                raise
+            self.close()
+            self._form(n)
+            return self._ranks.run(enter, self.learner, probe, case, **limits)
 
     def _form(self, n: int) -> None:
         from course.ranks import Ranks
@@ -222,7 +240,7 @@ def _raised(error: RankError, n: int) -> Trouble:
     failure = min(alike, key=lambda f: f.rank)
     name, message = failure.type_name, _steady(_first_line(failure.message))
     who = "every rank" if len(alike) == n else f"rank {failure.rank}"
-    if name == "NotImplementedError":
+    if name == "NotImplementedError" and "required" not in message:  # not torch's, of a class without forward
         return Trouble("unfinished", "raises NotImplementedError: this part is still to write", world_size=n)
     if name == "SystemExit":
         got = f"with {_ranks(n)} {who} called exit and left without a result"

@@ -166,7 +166,7 @@ def is_stub(learner: Any) -> bool:
     if inspect.isclass(learner):
         methods = [value for value in vars(learner).values() if isinstance(value, FunctionType)]
         plain_base = all(base.__module__.partition(".")[0] in ("builtins", "torch") for base in learner.__bases__)
-        return all(is_stub(method) for method in methods) and (bool(methods) or plain_base)
+        return plain_base and all(is_stub(method) for method in methods)
     code = getattr(inspect.unwrap(learner) if callable(learner) else learner, "__code__", None)
     if code is None:
         return False

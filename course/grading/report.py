@@ -87,17 +87,23 @@ class Report:
 
     def _text(self) -> Iterator[str]:
         yield self.headline
-        for line in self.lines:
-            mark = _MARKS[line.status]
-            yield f"  {mark}  {line.name}  [{line.earned}/{line.points}]"
-            for label, words in _details(line):
+        for line, details in self._detailed():
+            yield f"  {_MARKS[line.status]}  {line.name}  [{line.earned}/{line.points}]"
+            for label, words in details:
                 yield from wrapped(words, f"        {label + ':':<10}" if label else "        ")
         if self.closing:
             yield f"  {self.closing}"
         yield from (f"  note: {note}" for note in self.notes)
 
+    def _detailed(self) -> Iterator[tuple[Line, list[tuple[str, str]]]]:
+        """Each line with what is to be said of it; a mistake is explained once."""
+        told: set[str] = set()
+        for line in self.lines:
+            yield line, list(_details(line, told))
+            told |= {line.mistake.name} if line.mistake else set()
+
     def _repr_html_(self) -> str:
-        rows = "".join(_row(line) for line in self.lines)
+        rows = "".join(_row(line, details) for line, details in self._detailed())
         table = f'<table style="text-align:left;border-collapse:collapse">{rows}</table>' if rows else ""
         notes = "".join(f"<p>Note: {in_html(note)}</p>" for note in self.notes)
         closing = f"<p>{in_html(self.closing)}</p>" if self.closing else ""
@@ -117,7 +123,7 @@ class Report:
         return cls(**{**data, "lines": lines, "notes": tuple(data["notes"])})
 
 
-def _details(line: Line) -> Iterator[tuple[str, str]]:
+def _details(line: Line, told: set[str]) -> Iterator[tuple[str, str]]:
     if line.status == "not judged":
         if line.got:
             yield "", line.got
@@ -126,6 +132,9 @@ def _details(line: Line) -> Iterator[tuple[str, str]]:
         return
     yield "got", line.got
     yield "expected", line.expected
+    if line.mistake and line.mistake.name in told:
+        yield "mistake", f"{line.mistake.name}, as above"
+        return
     if line.mistake:
         yield "mistake", f"{line.mistake.name}. Why it looks right: {line.mistake.looks_right}"
     advice = line.mistake.hint if line.mistake else line.advice
@@ -138,10 +147,10 @@ def wrapped(words: str, start: str) -> list[str]:
     return textwrap.wrap(words, WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_long_words=False)
 
 
-def _row(line: Line) -> str:
+def _row(line: Line, said: list[tuple[str, str]]) -> str:
     colour = {"pass": _GREEN, "fail": _RED, "not judged": "inherit"}[line.status]
     details = "".join(
-        f"<div>{'<i>' + label + ':</i> ' if label else ''}{in_html(words)}</div>" for label, words in _details(line)
+        f"<div>{'<i>' + label + ':</i> ' if label else ''}{in_html(words)}</div>" for label, words in said
     )
     cells = (
         f'<td style="vertical-align:top;color:{colour}"><b>{_MARKS[line.status].strip()}</b></td>',

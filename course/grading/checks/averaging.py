@@ -43,7 +43,7 @@ def _given(case: str, n: int) -> list[g.Gradients]:
 
 def _probe(learner: Any, case: str, seat: Seat) -> Any:
     own = g.given(seat.rank, _without(case, seat.rank), digits=case == "digits")
-    return g.probe(learner, own, (), case == "digits", seat)
+    return g.probe(learner, own, ())
 
 
 def _guesses(parts: list[g.Gradients]) -> list[tuple[Mistake, Sequence[Numbers]]]:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from course.grading.bench import Result, Seat
+from course.grading.bench import Result
 from course.grading.check import Finding
 from course.grading.checks.hello import lazy
 from course.grading.mistakes import NOTHING_SENT, Mistake
@@ -33,6 +33,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "right.bias": (2,),
 }
 ALIKE = ("second.bias", "norm.weight", "norm.bias", "left.bias")  # one shape: a shifted call goes unnoticed
+BASE = 100  # of the digits test: three ranks' digits, and a third of them, are exact enough in float32
 NBYTES = 4 * sum(math.prod(shape) for shape in SHAPES.values())
 
 
@@ -53,13 +54,13 @@ def module() -> Any:
 
 
 def given(rank: int, without: Sequence[str] = (), digits: bool = False) -> Gradients:
-    """Rank `rank`'s gradients: random, or for a digits test 1000**rank times a number from 1 to 9."""
+    """Rank `rank`'s gradients: random, or for a digits test BASE**rank times a number from 1 to 9."""
     source = random.Random(f"gradients of rank {rank}")
     gradients: Gradients = {}
     for name, shape in SHAPES.items():
         size = math.prod(shape)
         if digits:
-            gradients[name] = tuple(float((k * 7 + len(name)) % 9 + 1) * 1000.0**rank for k in range(size))
+            gradients[name] = tuple(float((k * 7 + len(name)) % 9 + 1) * float(BASE**rank) for k in range(size))
         else:
             gradients[name] = tuple(_float32(source.gauss(0.3, 1.0)) for _ in range(size))
         if name in without:
@@ -71,13 +72,11 @@ def _float32(number: float) -> float:
     return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
-def probe(
-    learner: Callable[..., Any], gradients: Gradients, arguments: tuple[Any, ...], digits: bool, seat: Seat
-) -> Any:
+def probe(learner: Callable[..., Any], gradients: Gradients, arguments: tuple[Any, ...]) -> Any:
     """Runs in the rank: `learner(module, *arguments)` on a module with these gradients; what it left behind."""
     import torch
 
-    held = module().double() if digits else module()
+    held = module()
     for name, parameter in held.named_parameters():
         numbers = gradients[name]
         if numbers is not None:
@@ -192,7 +191,7 @@ def digits_finding(result: Result, factor: float, what: str) -> Finding | None:
             own = given(0, digits=True)[name] or ()
             for mine, digit in zip(numbers[name], own, strict=True):
                 total = round(mine * factor)
-                times = [(total // 1000**r) % 1000 / digit for r in range(n)]
+                times = [(total // BASE**r) % BASE / digit for r in range(n)]
                 for r, count in enumerate(times):
                     if count != 1:
                         how = "missing from" if count == 0 else f"counted {count:g} times in"
@@ -226,7 +225,7 @@ def too_many_bytes(result: Result, extra_per_parameter: int, what: str) -> Findi
     """A finding where more travelled than one all-reduce of all gradients (and the little that is allowed besides)."""
     n = result.world_size
     allowed = 2 * (n - 1) * (NBYTES + extra_per_parameter * len(SHAPES))
-    if result.nbytes <= allowed:
+    if result.nbytes <= 1.01 * allowed:
         return None
     share = result.nbytes / (2 * (n - 1) * NBYTES)
     got = f"{what}, correct, but {share:.2f} times the bytes travel"

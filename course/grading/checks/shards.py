@@ -110,7 +110,7 @@ def _not_once(shares: Shares, n: int) -> str:
     if strange:
         parts.append(f"there is no sample {_some(strange)}")
     if twice:
-        parts.append(f"{_samples(twice)} more than once")
+        parts.append(f"{_samples(twice)} given more than once")
     if missing:
         parts.append(f"{_samples(missing)} missing")
     elif twice:
@@ -124,7 +124,7 @@ def _samples(indices: list[int]) -> str:
 
 def _some(indices: list[int]) -> str:
     shown = ", ".join(map(str, indices[:4]))
-    return f"{shown} and {len(indices) - 4} more" if len(indices) > 4 else shown
+    return f"{shown} and others" if len(indices) > 4 else shown
 
 
 def _partition_mistake(bench: Bench, ranks: int, n: int, shares: Shares) -> Mistake | None:

@@ -47,7 +47,7 @@ def _given(case: str, n: int) -> list[g.Gradients]:
 
 def _probe(learner: Any, case: str, seat: Seat) -> Any:
     own = g.given(seat.rank, _without(case, seat.rank), digits=case == "digits")
-    return g.probe(learner, own, (COUNTS[case][seat.rank],), case == "digits", seat)
+    return g.probe(learner, own, (COUNTS[case][seat.rank],))
 
 
 def _want(case: str, n: int) -> Numbers:

@@ -1,0 +1,43 @@
+"""Every answer in the bank gets the verdict, and every wrong one the hint, that is meant for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from course.grading.exercises import EXERCISES
+from course.grading.judge import judge
+from course.grading.mistakes import MISTAKES
+from tests.grading.bank import Answer, answers
+
+BANK = list(answers())
+
+
+@pytest.mark.parametrize("answer", BANK, ids=str)
+def test_the_answer_gets_its_verdict(answer: Answer) -> None:
+    report = judge(EXERCISES[answer.exercise], answer.build())
+    if answer.kind == "right":
+        assert report.passed, f"a right answer ({answer.label}) was refused:\n{report}"
+        return
+    assert report.attempted and not report.passed, f"a wrong answer passed:\n{report}"
+    text = " ".join(str(report).split())
+    if answer.label:
+        assert report.mistakes[:1] == (MISTAKES[answer.label].name,), f"expected {answer.label}:\n{report}"
+        assert " ".join(MISTAKES[answer.label].hint.split()) in text
+    assert answer.says in text, f"expected to read {answer.says!r}:\n{report}"
+    if answer.points is not None:
+        assert report.points == answer.points, str(report)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_each_exercise_has_enough_answers(exercise: str) -> None:
+    found = [answer for answer in BANK if answer.exercise == exercise]
+    kinds = Counter(answer.kind for answer in found)
+    assert kinds["wrong"] >= 5 and kinds["right"] >= 2
+    assert len({answer.label for answer in found if answer.kind == "wrong" and answer.label}) >= 5
+
+
+def test_each_named_mistake_is_met_by_an_answer() -> None:
+    met = {answer.label for answer in BANK if answer.kind == "wrong"}
+    assert sorted(set(MISTAKES) - met) == []

@@ -11,8 +11,7 @@ import functools
 import sys
 import threading
 import time
-import warnings
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -33,7 +32,7 @@ from course.ranks.operators import (
 )
 
 LIMIT = 200_000  # spans a run; later ones are counted, not kept
-RETIRED_SECONDS, RETIRED_NBYTES = 0.1, 64 * 2**20  # how long, and how much, a finished operation is held
+KEY = "TESTING_ONLY_GenericMode"  # the dispatch key of the recorder's kernels
 _C10D = "distributed_c10d.py"
 
 
@@ -90,9 +89,8 @@ class Recorder:
         self._counts: Counter[int] = Counter()
         self._board: Board | None = None
         self._rank = 0
+        self._left: list[Any] = []
         self._active = False
-        self._retired: deque[tuple[float, int, Any]] = deque()
-        self._retired_nbytes = 0
         self._tracing = self._checking = True
         self._begin_run(0.0)
 
@@ -109,13 +107,15 @@ class Recorder:
     def join(self, board: Board, rank: int) -> None:
         """Forget the old group: a new one has been formed."""
         self._board, self._rank = board, rank
-        self._retired.clear()
-        self._retired_nbytes = 0
+        self._left.clear()
         self._groups.clear()
         self._counts.clear()
         board.clear()
 
     def start(self, origin: float, *, tracing: bool, checking: bool) -> None:
+        import torch
+
+        torch._C._dispatch_tls_set_dispatch_key_included(KEY, True)  # for this thread, and for backward's
         self._tracing, self._checking = tracing, checking
         self._begin_run(origin)
         self._active = True
@@ -129,7 +129,9 @@ class Recorder:
         report = Report(self._rows, self._notes, dict(self._run_counts), dropped=self._dropped)
         for entry in list(self._pending.values()):
             finished = entry.work is None or entry.work.is_completed()
-            report.unfinished |= not finished
+            if not finished:  # freed, a send would never arrive: it is held until the group is formed anew
+                report.unfinished = True
+                self._left.append(entry.work)
             if entry.is_async and not entry.waited and entry.direct:
                 kind = {SEND: "isend", RECV: "irecv"}.get(entry.kind, f"{entry.name}(async_op=True)")
                 where = self._places.words(entry.call.file, entry.call.line)
@@ -151,17 +153,22 @@ class Recorder:
     # --- the kernels -------------------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Put a kernel before each c10d operator, and look at `Work.wait`. Once a process; survives forks."""
+        """Put a kernel before each c10d operator, and look at `Work.wait`. Once a process; survives forks.
+
+        The kernels sit at a dispatch key that is first in the order and that torch itself uses in tests only: every
+        other operator falls through it at no cost. From there the call goes on with the GIL released. A kernel at the
+        key of the device would hold the GIL and lock up with gloo's threads, which free tensors, and so want the GIL,
+        while they hold the lock of gloo's queue (seen: one broadcast in some hundreds).
+        """
         import torch
         from torch._C._distributed_c10d import Work
 
-        self._library = torch.library.Library("c10d", "IMPL")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "overriding a previously registered kernel": that is the purpose
-            for operator in OPERATORS:
-                for device in ("CPU", "CUDA"):
-                    kernel = torch.library.get_kernel(f"c10d::{operator.schema}", device)
-                    self._library.impl(operator.schema, self._kernel(operator, kernel), device, with_keyset=True)
+        everything_else = torch.library.Library("_", "IMPL")
+        everything_else.fallback(torch.library.fallthrough_kernel, KEY)
+        self._library = (everything_else, torch.library.Library("c10d", "IMPL"))
+        for operator in OPERATORS:
+            self._library[1].impl(operator.schema, self._kernel(operator), KEY, with_keyset=True)
+        _hide_key_from_python_operators()
         original = Work.wait
 
         def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
@@ -204,18 +211,22 @@ class Recorder:
         for module in (dist, dist.distributed_c10d):
             setattr(module, name, watched)
 
-    def _kernel(self, operator: Operator, kernel: Any) -> Any:
+    def _kernel(self, operator: Operator) -> Any:
         import torch
         from torch._C._distributed_c10d import ProcessGroup, Work
 
+        go_on = getattr(torch.ops.c10d, operator.schema).default._handle.redispatch_boxed
+        after = torch._C._dispatch_keyset_full_after(torch._C._dispatch_key_parse(KEY))
+
         def call(keyset: Any, *args: Any) -> Any:
+            keyset = keyset & after
             if not self._active:
-                return kernel.call_boxed(keyset, *args)
+                return go_on(keyset, *args)
             group = self._group(ProcessGroup.unbox(args[operator.group_at]))
             entry = self._announce(operator, args, group, sys._getframe(1))
-            if operator.schema in ("broadcast_", "reduce_") and keyset.has(torch._C.DispatchKey.CPU):
+            if operator.schema in ("broadcast_", "reduce_") and args[0][0].device.type == "cpu":
                 args = _gloo_safe(operator, args, group.ranks.index(self._rank))
-            result = kernel.call_boxed(keyset, *args)
+            result = go_on(keyset, *args)
             work = result[-1] if isinstance(result, tuple) else result
             self._made(entry, Work.unbox(work) if work is not None else None)
             return result
@@ -366,25 +377,7 @@ class Recorder:
         if entry.done_order is None:
             entry.done_order = self.calls
         self._row(entry, entry.kind, entry.start, end)
-        self._retire(entry)
         entry.work = entry.tensor = None
-
-    def _retire(self, entry: Entry) -> None:
-        """Hold a finished operation a little longer than gloo does.
-
-        A thread of gloo drops its operation while it holds the lock of gloo's queue. Were it the last to hold it, the
-        Python side of its tensors would be freed there, which waits for the GIL; and the next call holds the GIL (it
-        comes from Python) while it waits for that lock. Seen: 1 of 15 runs of ten broadcasts hung.
-        """
-        if entry.work is None:
-            return
-        now = time.monotonic()
-        self._retired.append((now, entry.nbytes, entry.work))
-        self._retired_nbytes += entry.nbytes
-        while len(self._retired) > 2 and (
-            self._retired_nbytes > RETIRED_NBYTES or now - self._retired[0][0] > RETIRED_SECONDS
-        ):
-            self._retired_nbytes -= self._retired.popleft()[1]
 
     def _compute_until(self, now: float) -> None:
         if threading.get_ident() == self._main:
@@ -409,6 +402,19 @@ class Recorder:
             self._rows.append(row)
         else:
             self._dropped += 1
+
+
+def _hide_key_from_python_operators() -> None:
+    """Higher-order operators (flex_attention, cond) choose their kernel in Python, where falling through is unknown."""
+    import torch
+
+    choose, key = torch._ops.key_extractor, torch._C._dispatch_key_parse(KEY)
+
+    @functools.wraps(choose)
+    def key_extractor(tensors: Any, key_mask: Any) -> Any:
+        return choose(tensors, key_mask.remove(key))
+
+    torch._ops.key_extractor = key_extractor
 
 
 def _side(call: Call, other: Call) -> str:

@@ -142,3 +142,23 @@ def test_a_call_in_a_subgroup_names_its_ranks(ranks):
 def test_tracing_can_be_turned_off():
     with Ranks(2, trace=False) as gang:
         assert gang.run(lambda: dist.barrier()).trace.spans == ()
+
+
+def test_operators_that_torch_dispatches_in_python_work_inside_ranks(pair):
+    def flex():
+        from torch.nn.attention.flex_attention import flex_attention
+
+        q = torch.ones(1, 1, 8, 4)
+        return flex_attention(q, q, q).sum().item()
+
+    assert pair.run(flex, timeout=120).values == [32.0, 32.0]
+
+
+def test_many_small_operations_whose_tensors_are_dropped_at_once_do_not_lock_up(ranks):
+    def many():
+        for i in range(300):
+            dist.broadcast(torch.ones(1000) * i, 0)
+            dist.all_reduce(torch.ones(100), async_op=True).wait()
+        return "through"
+
+    assert ranks.run(many).values == ["through"] * 3

@@ -99,12 +99,16 @@ Probe = Callable[[Any, Any, Seat], Any]
 
 
 class Bench:
-    """A fresh gang on which probes run the learner's object. Context manager; results and troubles are kept."""
+    """A fresh gang on which probes run the learner's object. Context manager; results and troubles are kept.
 
-    def __init__(self, learner: Any, limits: Limits | None = None) -> None:
+    `ranks`: a gang to use instead, which stays open (for many answers that are known to be harmless).
+    """
+
+    def __init__(self, learner: Any, limits: Limits | None = None, ranks: Any = None) -> None:
         self.learner = learner
         self.limits = limits or Limits()
-        self._ranks: Any = None
+        self._ranks = ranks
+        self._borrowed = ranks is not None
         self._kept: dict[Hashable, Result | Trouble] = {}
         self._mishaps = 0
 
@@ -117,8 +121,8 @@ class Bench:
         self.close()
 
     def close(self) -> None:
-        """End the gang, if there is one."""
-        if self._ranks is not None:
+        """End the gang, if there is one of our own."""
+        if self._ranks is not None and not self._borrowed:
             self._ranks.close()
             self._ranks = None
 
@@ -155,7 +159,7 @@ class Bench:
             self._form(n)
             return self._ranks.run(enter, self.learner, probe, case, **limits)
         except RanksError as error:
-            if type(error) is not RanksError:
+            if type(error) is not RanksError or self._borrowed:
                 raise
             self.close()
             self._form(n)
@@ -239,7 +243,10 @@ def _raised(error: RankError, n: int) -> Trouble:
     alike = [f for f in error.failures if f.type_name == first.type_name]
     failure = min(alike, key=lambda f: f.rank)
     name, message = failure.type_name, _steady(_first_line(failure.message))
-    who = "every rank" if len(alike) == n else f"rank {failure.rank}"
+    # A rank that is late may not have failed yet when the run is ended, so ranks are named where the others wait only.
+    ranks = sorted(f.rank for f in alike)
+    named = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+    who = named if "waited in" in str(error) else "the code"
     if name == "NotImplementedError" and "required" not in message:  # not torch's, of a class without forward
         return Trouble("unfinished", "raises NotImplementedError: this part is still to write", world_size=n)
     if name == "SystemExit":

@@ -118,7 +118,7 @@ _AVERAGE_GRADIENTS = Exercise(
         "*in place*: afterwards each parameter's `.grad` is the average of that parameter's gradients over all "
         "ranks, the same numbers on every rank. Where `.grad` is None on some ranks only, those count as zero, and "
         "every rank gets the average. Where it is None on all ranks it stays None. Parameters themselves are left "
-        "alone. Each gradient is sent once: an all-reduce's bytes of all gradients, plus at most 8 bytes a parameter "
+        "alone. Each gradient is sent once: an all-reduce's bytes of all gradients, plus at most 64 bytes a parameter "
         "to agree on who has one. A zero in the place of a gradient that only some ranks have counts as a gradient."
     ),
     hints=(
@@ -143,7 +143,7 @@ _WEIGHTED_AVERAGE_GRADIENTS = Exercise(
         "is the gradient of the mean loss over all samples of all ranks, the same on every rank. A rank with "
         "`count` 0 adds nothing, whatever finite numbers its `.grad` holds; it may be None there. That rank still "
         "takes part and ends with the same gradients. The counts of all ranks together are never 0. Each gradient is "
-        "sent once: an all-reduce's bytes of all gradients, plus at most 16 bytes a parameter for everything else."
+        "sent once: an all-reduce's bytes of all gradients, plus at most 64 bytes a parameter for everything else."
     ),
     hints=(
         "Two ranks, 3 samples and 1. The mean of the two means gives the lone sample as much say as the other three "

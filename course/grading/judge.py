@@ -32,7 +32,16 @@ _IDLE = {
     "MAKE_CELL",
     "COPY_FREE_VARS",
 }
-_RAISING = _IDLE | {"LOAD_GLOBAL", "LOAD_NAME", "PUSH_NULL", "PRECALL", "CALL", "CALL_FUNCTION", "RAISE_VARARGS"}
+_RAISING = _IDLE | {
+    "LOAD_GLOBAL",
+    "LOAD_NAME",
+    "LOAD_COMMON_CONSTANT",
+    "PUSH_NULL",
+    "PRECALL",
+    "CALL",
+    "CALL_FUNCTION",
+    "RAISE_VARARGS",
+}
 
 
 def grade(answer: Any, *, limits: Limits | None = None) -> Report | float:
@@ -54,14 +63,14 @@ def grade(answer: Any, *, limits: Limits | None = None) -> Report | float:
     return Report(**{**vars(report), "notes": (*report.notes, *kept.notes)})
 
 
-def judge(exercise: Exercise, learner: Any, *, limits: Limits | None = None) -> Report:
-    """The report of one answer; nothing is kept or printed."""
+def judge(exercise: Exercise, learner: Any, *, limits: Limits | None = None, ranks: Any = None) -> Report:
+    """The report of one answer; nothing is kept or printed. On a fresh gang, or on `ranks`."""
     from course.grading.checks import checks_of
 
     if is_stub(learner):
         return Report(exercise.id, exercise.level, exercise.points, attempted=False)
     lines: list[Line] = []
-    with Bench(learner, limits) as bench:
+    with Bench(learner, limits, ranks) as bench:
         for check in checks_of(exercise.id):
             try:
                 lines.append(_line(check, bench, lines))
@@ -173,7 +182,9 @@ def is_stub(learner: Any) -> bool:
     instructions = list(dis.get_instructions(code))
     operations = {instruction.opname for instruction in instructions}
     if "RAISE_VARARGS" in operations:
-        return operations <= _RAISING and set(code.co_names) == {"NotImplementedError"}
+        named = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        raises = any("NotImplementedError" in i.argrepr for i in instructions)
+        return operations <= _RAISING and named <= {"NotImplementedError"} and raises
     returned = [i for i in instructions if i.opname in ("RETURN_VALUE", "RETURN_CONST")]
     return operations <= _IDLE and len(returned) == 1 and _returns_none(instructions)
 

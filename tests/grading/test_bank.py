@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
 from course.grading.exercises import EXERCISES
 from course.grading.judge import judge
 from course.grading.mistakes import MISTAKES
+from course.ranks import Ranks
 from tests.grading.bank import Answer, answers
 
 BANK = list(answers())
 
 
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[Ranks]:
+    """One gang for all answers of the bank: none of them harms a rank (those that do are in test_mishaps)."""
+    with Ranks(3, device="cpu", live=False) as gang:
+        yield gang
+
+
 @pytest.mark.parametrize("answer", BANK, ids=str)
-def test_the_answer_gets_its_verdict(answer: Answer) -> None:
-    report = judge(EXERCISES[answer.exercise], answer.build())
+def test_the_answer_gets_its_verdict(answer: Answer, ranks: Ranks) -> None:
+    report = judge(EXERCISES[answer.exercise], answer.build(), ranks=ranks)
     if answer.kind == "right":
         assert report.passed, f"a right answer ({answer.label}) was refused:\n{report}"
         return

@@ -156,7 +156,7 @@ def _how(got: Numbers, want: Numbers, rank: int) -> str:
 
 
 def _one_pair(bench: Bench) -> Finding | None:
-    for n in (3, 1):
+    for n in (1, 3):
         result = _run(bench, n, single=True)
         want = _want(n)
         for rank, value in enumerate(result.values):

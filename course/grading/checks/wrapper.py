@@ -200,30 +200,25 @@ def _step_finding(result: Result, step: int, want: Numbers, what: str) -> Findin
 
 
 def _wraps(bench: Bench) -> Finding | None:
-    for n in (3, 1):
-        what = f"with {n} rank{'s' if n > 1 else ''}"
-        for rank, value in enumerate(bench.run(_probe_start, n=n).values):
-            if not value["is_kept"]:
-                return Finding(f"{what}, `.module` is a {value['kept']}, not the module handed in (rank {rank})", "")
-        for value in bench.run(_probe_call, n=n).values:
-            if value["output"] != value["wanted"]:
-                got = f"{what}, calling it returned {type_in_words(value['output'])}"
-                return Finding(got, "what the module returns", "", FORWARD_CHANGED)
+    for rank, value in enumerate(bench.run(_probe_start, n=3).values):
+        if not value["is_kept"]:
+            return Finding(f"`.module` is a {value['kept']}, not the module handed in (rank {rank})", "")
+    for value in bench.run(_probe_call, n=3).values:
+        if value["output"] != value["wanted"]:
+            got = f"calling it returned {type_in_words(value['output'])}"
+            return Finding(got, "what the module returns", "", FORWARD_CHANGED)
     return None
 
 
 def _start(bench: Bench) -> Finding | None:
-    for n in (3, 2):
-        result = bench.run(_probe_start, n=n)
-        states = [replicas.state(replicas.module(rank)) for rank in range(n)]
-        wrong = {k: r for r, v in enumerate(result.values) for k in states[0] if v["state"].get(k) != states[0][k]}
-        if wrong:
-            name, rank = next(iter(wrong.items()))
-            got = (
-                f"with {n} ranks, once it is made `{name}` on rank {rank} is not rank 0's ({len(wrong)} tensors differ)"
-            )
-            return Finding(got, "", "", _start_mistake(set(wrong), set(states[0])))
-    return None
+    result = bench.run(_probe_start, n=3)
+    want = replicas.state(replicas.module(0))
+    wrong = {k: r for r, v in enumerate(result.values) for k in want if v["state"].get(k) != want[k]}
+    if not wrong:
+        return None
+    name, rank = next(iter(wrong.items()))
+    got = f"with 3 ranks, once it is made `{name}` on rank {rank} is not rank 0's ({len(wrong)} tensors differ)"
+    return Finding(got, "", "", _start_mistake(set(wrong), set(want)))
 
 
 def _start_mistake(wrong: set[str], names: set[str]) -> Mistake | None:
@@ -236,7 +231,7 @@ def _start_mistake(wrong: set[str], names: set[str]) -> Mistake | None:
 
 
 def _average(bench: Bench) -> Finding | None:
-    for n in (3, 4, 2, 1):
+    for n in (3, 4, 1, 2):
         what = f"with {n} rank{'s' if n > 1 else ''}"
         result = bench.run(_probe, ("plain", BUCKET), n=n)
         finding = _step_finding(result, 0, reference("plain", n)[0], what)
@@ -288,22 +283,21 @@ def _later_steps(bench: Bench) -> Finding | None:
 
 
 def _some_ranks(bench: Bench) -> Finding | None:
-    for n in (3, 2):
-        what = f"with {n} ranks, some layers used on some ranks only"
-        try:
-            result = bench.run(_probe, ("some", BUCKET), n=n)
-        except Trouble as trouble:
-            if trouble.kind not in ("stalled", "raised"):
-                raise
-            return Finding(f"{what}: {trouble.got}", "", "", UNUSED_FORGOTTEN)
-        for step, want in enumerate(reference("some", n)):
-            if finding := _step_finding(result, step, want, what):
-                return replace(finding, mistake=UNUSED_FORGOTTEN)
+    what = "with 3 ranks, some layers used on some ranks only"
+    try:
+        result = bench.run(_probe, ("some", BUCKET), n=3)
+    except Trouble as trouble:
+        if trouble.kind not in ("stalled", "raised"):
+            raise
+        return Finding(f"{what}: {trouble.got}", "", "", UNUSED_FORGOTTEN)
+    for step, want in enumerate(reference("some", 3)):
+        if finding := _step_finding(result, step, want, what):
+            return replace(finding, mistake=UNUSED_FORGOTTEN)
     return None
 
 
 def _order(bench: Bench) -> Finding | None:
-    for n in (3, 2):
+    for n in (2, 3):
         what = f"with {n} ranks that finish their gradients in different orders"
         try:
             result = bench.run(_probe, ("order", BUCKET), n=n)
@@ -376,11 +370,12 @@ def _overlap(bench: Bench) -> Finding | None:
     for rank, value in enumerate(result.values):
         before, at_last, after, _ = value["steps"][1]["marks"]
         calls = _step_calls(result, rank, 1)
-        early = [span for span in calls if at_last is not None and span.order < at_last]
+        large = [span for span in calls if span.nbytes > 8 * 2 * DEPTH]  # gradients, not flags
+        early = [span for span in large if at_last is not None and span.order < at_last]
         if not early:
             got = f"with 3 ranks, rank {rank} had made no call when its last gradient came, and {len(calls)} after it"
             return Finding(got, "", "", NO_EARLY_START)
-        during = [span for span in calls if span.order < after]
+        during = [span for span in large if span.order < after]
         waits = {span.order: span.start for span in result.trace.of(rank=rank, kind="wait")}
         blocking = not early[0].is_async or waits.get(early[0].order, during[-1].start) < during[-1].start
         if len(during) > 1 and blocking:

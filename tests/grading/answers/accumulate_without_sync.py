@@ -61,6 +61,15 @@ def accumulate_without_sync(ddp, microbatches, loss_fn):
     sum(loss_fn(o, y) * len(y) for o, (_, y) in zip(output, microbatches)).div(total).backward()
 
 
+@right("all but the last through the module itself")
+def accumulate_without_sync(ddp, microbatches, loss_fn):
+    total = sum(len(x) for x, _ in microbatches)
+    *first, (last_x, last_y) = microbatches
+    for x, y in first:
+        (loss_fn(ddp.module(x), y) * len(x) / total).backward()
+    (loss_fn(ddp(last_x), last_y) * len(last_x) / total).backward()
+
+
 @wrong("SYNCS_EVERY_PAIR", points=6)
 def accumulate_without_sync(ddp, microbatches, loss_fn):
     total = sum(len(x) for x, _ in microbatches)

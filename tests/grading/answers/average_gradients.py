@@ -90,6 +90,39 @@ def average_gradients(module):
                 p.grad = total / dist.get_world_size()
 
 
+@right("agrees through objects")
+def average_gradients(module):
+    mine = [p.grad is not None for p in module.parameters()]
+    everyone = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, mine)
+    with torch.no_grad():
+        for p, held in zip(module.parameters(), zip(*everyone)):
+            if any(held):
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+                dist.all_reduce(p.grad)
+                p.grad.mul_(1 / len(held))
+
+
+@right("reduce-scatter and all-gather, by hand")
+def average_gradients(module):
+    n = dist.get_world_size()
+    used = [p for p, count in zip(module.parameters(), agree(module)) if count]
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in used])
+    padded = torch.cat([flat, flat.new_zeros(-len(flat) % n)])
+    handles = []
+    parts = [chunk.clone() for chunk in padded.chunk(n)]
+    for owner, part in enumerate(parts):
+        handles.append(dist.reduce(part, dst=owner, async_op=True))
+    for handle in handles:
+        handle.wait()
+    own = parts[dist.get_rank()] / n
+    gathered = [torch.empty_like(own) for _ in range(n)]
+    dist.all_gather(gathered, own)
+    mean = torch.cat(gathered)[: len(flat)]
+    for p, grad in zip(used, mean.split([p.numel() for p in used])):
+        p.grad = grad.view_as(p)
+
+
 @wrong("SUM_NOT_AVERAGE", points=0)
 def average_gradients(module):
     for p in module.parameters():
@@ -261,7 +294,7 @@ def average_gradients(module):
             p.data -= 0.1 * p.grad
 
 
-@wrong(says="the gradient of `first.weight` is now a float32 tensor of shape (15,)", points=0)
+@wrong(says="the gradient of `first.weight` is now a float32 tensor of shape (85,)", points=0)
 def average_gradients(module):
     for p in module.parameters():
         grad = p.grad.reshape(-1)

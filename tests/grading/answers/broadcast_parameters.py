@@ -55,6 +55,33 @@ def broadcast_parameters(module, src=0):
             dist.recv(t.detach(), src)
 
 
+@right("the parameters as they are")
+def broadcast_parameters(module, src=0):
+    if dist.get_world_size() == 1:
+        return
+    with torch.no_grad():
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t, src=src)
+
+
+@right("torch's own, of DistributedDataParallel")
+def broadcast_parameters(module, src=0):
+    from torch.distributed.utils import _sync_module_states
+
+    _sync_module_states(module, dist.group.WORLD, 1 << 20, src, [])
+
+
+@right("asynchronous, written back afterwards")
+def broadcast_parameters(module, src=0):
+    sent = []
+    for t in [*module.parameters(), *module.buffers()]:
+        value = t.detach().clone()
+        sent.append((t, value, dist.broadcast(value, src, async_op=True)))
+    for t, value, handle in sent:
+        handle.wait()
+        t.data = value
+
+
 @wrong("BUFFERS_FORGOTTEN", points=5)
 def broadcast_parameters(module, src=0):
     for p in module.parameters():

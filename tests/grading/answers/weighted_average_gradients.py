@@ -183,7 +183,7 @@ def weighted_average_gradients(module, count):
         dist.all_reduce(grad)
 
 
-@wrong(says="which has old gradients", points=7)
+@wrong(says="and count 0 on rank 0", points=7)
 def weighted_average_gradients(module, count):
     weight = count or 1
     total = total_of(weight)

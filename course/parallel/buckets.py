@@ -33,7 +33,8 @@ class DataParallel(nn.Module):
     `.module` is the module itself. Its parameters and buffers are broadcast from rank 0 once, here (running
     statistics of a BatchNorm then go their own way on each rank). Every rank wraps the same module, on the device it
     stays on; frozen parameters are skipped; parameters frozen or thawed later need a new wrapper.
-    A parameter without gradient on some ranks counts as zero there; without one on every rank it keeps `.grad`.
+    A parameter without gradient on some ranks counts as zero there; without one on every rank it keeps None. It holds
+    its bucket, and all after it, back until `finish()`. Gradients are views of the buckets: clone what you keep.
 
     bucket_bytes: a bucket is closed before it would grow larger; a single larger parameter has one of its own.
     Bytes a rank sends a step (ring): 2(n-1)/n of the trainable parameters' bytes, plus one element a parameter.

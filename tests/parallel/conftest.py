@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import cloudpickle
 import pytest
+import torch
 
 from course.ranks import Ranks
 
@@ -15,6 +16,15 @@ def by_value(request: pytest.FixtureRequest) -> Iterator[None]:
     cloudpickle.register_pickle_by_value(request.module)
     yield
     cloudpickle.unregister_pickle_by_value(request.module)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """The oracle computes beside sleeping ranks: its threads must not fight over their cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

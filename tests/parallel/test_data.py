@@ -62,7 +62,7 @@ def test_shards_of_ranks_that_are_not_there_are_refused(n, rank, world_size):
 
 
 class Odd(nn.Module):
-    """What models have besides plain weights: tied, frozen, strided and scalar parameters, buffers of several dtypes."""
+    """What models have besides plain weights: tied, frozen, strided, scalar parameters; buffers of several dtypes."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -225,7 +225,8 @@ def test_accumulating_gives_the_gradient_of_one_batch_of_all_samples(ranks, n, w
 def test_accumulating_costs_the_bytes_of_one_backward(ranks):
     ranks.resize(3)
     num_parameters = sum(p.numel() for p in net().parameters())
-    spans = ranks.run(accumulated, [[2, 2, 2], [3, 3], [1, 1, 1, 1]], DataParallel).trace.of(rank=1, kind="collective")
+    run = ranks.run(accumulated, [[2, 2, 2], [3, 3], [1, 1, 1, 1]], DataParallel)
+    spans = run.trace.of(rank=1, kind="collective", name="all_reduce")
     assert [span.nbytes for span in spans] == [8, 4 * (num_parameters + 4)]  # the total, then all gradients once
 
 

@@ -50,7 +50,7 @@ class RanksMagic:
         file = f"<ranks cell {self._cells}>"
         source = "\n" + source  # the magic's own line is line 1 of the cell
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-        ranks.name_cell(file, f"In [{self._shell.execution_count}]")
+        ranks.name_cell(file, f"In [{self._number()}]")
         start = time.perf_counter()
         run = ranks.cell(source, file, only=only, timeout=options.timeout, quiet=options.quiet)
         seconds = time.perf_counter() - start
@@ -60,6 +60,10 @@ class RanksMagic:
                     _say(text)
             if timed:
                 _say(f"Wall time: {seconds:.3g} s")
+
+    def _number(self) -> int:
+        """The number beside the cell that is running. A kernel's `execution_count` is the next one's by then."""
+        return max(getattr(self._shell.compile, "_filename_map", {}).values(), default=self._shell.execution_count)
 
     def _gang(self, n: int | None) -> Ranks:
         """The open gang of this notebook, of `n` ranks if a number is given."""

@@ -40,6 +40,7 @@ SETTINGS = {
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # every cell is in the page, seen or not
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
 }
+OTHER_EXTENSIONS = ("@jupyter/nbgrader", "jupyterlab-jupytext")  # they may be installed; the course does not need them
 NOTEBOOK = "window.jupyterapp.shell.currentWidget"
 
 
@@ -77,6 +78,9 @@ class LabServer:
             path = scratch / "settings" / f"{name}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings))
+        switched_off = scratch / "config" / "labconfig" / "page_config.json"
+        switched_off.parent.mkdir(parents=True)
+        switched_off.write_text(json.dumps({"disabledExtensions": dict.fromkeys(OTHER_EXTENSIONS, True)}))
         environment = os.environ | {
             "JUPYTER_CONFIG_DIR": str(scratch / "config"),
             "JUPYTER_DATA_DIR": str(scratch / "data"),
@@ -243,8 +247,9 @@ class LabPage:
         return "\n".join(outputs.all_inner_texts())
 
     def errors(self) -> list[str]:
-        """Names and messages of the error outputs on the page."""
-        outputs = f"{NOTEBOOK}.content.widgets.flatMap(cell => cell.model.outputs?.toJSON() ?? [])"
+        """Names and messages of the error outputs on the page, but for cells that are meant to raise."""
+        meant = "cell.model.getMetadata('tags')?.includes('raises-exception')"
+        outputs = f"{NOTEBOOK}.content.widgets.flatMap(cell => {meant} ? [] : cell.model.outputs?.toJSON() ?? [])"
         errors = self.page.evaluate(f"() => {outputs}.filter(output => output.output_type === 'error')")
         return [f"{error['ename']}: {error['evalue']}" for error in errors]
 

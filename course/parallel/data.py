@@ -128,7 +128,7 @@ def accumulate_without_sync(
     """Adds up gradients over this rank's microbatches and averages over ranks once: the mean over all samples.
 
     ddp: `DataParallel` or torch's DistributedDataParallel; both average gradients over ranks, unless under `no_sync`.
-    microbatches: (x, y) pairs, at least one; sizes len(x) may differ, and so may their number between ranks.
+    microbatches: (x, y) pairs, at least one; sizes len(x), at least 1, may differ, and so may their number a rank.
     loss_fn(ddp(x), y): the mean loss over the samples of one microbatch.
     Afterwards (with `DataParallel`: after `.finish()`) each `.grad` has grown by the gradient of the mean over every
     sample of every microbatch of every rank, as if they had been one batch.
@@ -136,10 +136,10 @@ def accumulate_without_sync(
     Each microbatch's mean is scaled by n * len(x) / total, since ddp divides by n what it sums. Bytes: those of one
     backward with ddp, however many microbatches, plus 8 for the total. Raises UsageError when this rank has no samples.
     """
-    *first, (last_x, last_y) = microbatches or [((), ())]
     num_samples = sum(len(x) for x, _ in microbatches)
     if num_samples == 0:
         raise UsageError("accumulate_without_sync: this rank has no samples, give every rank at least one microbatch")
+    *first, (last_x, last_y) = microbatches
     total = torch.tensor(float(num_samples), dtype=torch.float64, device=last_x.device)
     if dist.get_world_size() > 1:
         dist.all_reduce(total)
@@ -163,6 +163,8 @@ def exposed_seconds(backward: float, all_reduces: Sequence[tuple[float, float]])
 
     Pure arithmetic. Raises UsageError for negative times, or a bucket that is ready after backward has ended.
     """
+    if not 0 <= backward < math.inf:
+        raise UsageError(f"exposed_seconds(backward={backward}): a backward pass takes 0 seconds or more")
     end = 0.0
     for i, (ready, seconds) in enumerate(all_reduces):
         if not 0 <= ready <= backward or not 0 <= seconds < math.inf:

@@ -29,5 +29,5 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def ranks() -> Iterator[Ranks]:
-    with Ranks(4, live=False, stall=2.0) as gang:
+    with Ranks(4, threads=1, live=False, stall=5.0) as gang:
         yield gang

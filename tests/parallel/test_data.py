@@ -262,3 +262,9 @@ def test_exposed_seconds_by_hand(backward, all_reduces, exposed):
 def test_exposed_seconds_refuses_impossible_times(pair):
     with pytest.raises(UsageError, match="bucket 1 is ready at"):
         exposed_seconds(6.0, [(0.0, 1.0), pair])
+
+
+@pytest.mark.parametrize("backward", [-1.0, math.nan, math.inf])
+def test_exposed_seconds_refuses_an_impossible_backward(backward):
+    with pytest.raises(UsageError, match="a backward pass takes 0 seconds or more"):
+        exposed_seconds(backward, [])

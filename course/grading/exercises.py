@@ -119,7 +119,7 @@ _AVERAGE_GRADIENTS = Exercise(
         "ranks, the same numbers on every rank. Where `.grad` is None on some ranks only, those count as zero, and "
         "every rank gets the average. Where it is None on all ranks it stays None. Parameters themselves are left "
         "alone. Each gradient is sent once: an all-reduce's bytes of all gradients, plus at most 64 bytes a parameter "
-        "to agree on who has one. A zero in the place of a gradient that only some ranks have counts as a gradient."
+        "to agree on who has one."
     ),
     hints=(
         "An all-reduce adds. What is left to do to make an average of a sum, and how many numbers went into it?",
@@ -212,17 +212,13 @@ _DATA_PARALLEL = Exercise(
     points=16,
     source="course.parallel.buckets.DataParallel",
     statement=(
-        "Write the class `DataParallel(module, *, bucket_bytes)`, a `torch.nn.Module` that keeps the wrapped module "
-        "as `.module`. Making it copies rank 0's parameters and buffers to all ranks. Calling it calls the module. "
-        "After `backward()` and then `.finish()`, called on every rank before the optimizer's step, each `.grad` is "
-        "the average over all ranks, the same on every rank; a parameter used on some ranks only counts as zero on "
-        "the others. This holds step after step. Frozen parameters are left alone, and a parameter that two layers "
-        "share is sent once. Gradients travel in buckets: parameters are packed together as long as a bucket holds "
-        "at most `bucket_bytes` of parameters (a single larger one has a bucket to itself), each gradient is sent "
-        "once a step, plus at most 8 bytes a parameter, and the first all-reduce starts before the last gradient is "
-        "ready, and backward does not wait for it. Ranks may finish their gradients in different orders, so which "
-        "bucket goes next must not depend on "
-        "that. With one rank it still works."
+        "Write the class `DataParallel(module, *, bucket_bytes)`, a `torch.nn.Module`. Making it copies rank 0's "
+        "parameters and buffers to all ranks and keeps the module as `.module`; calling it calls the module. After "
+        "`backward()` and `.finish()`, step after step, each `.grad` is the average over the ranks, on every rank; "
+        "a parameter that some ranks did not use counts as zero there. Frozen parameters are left alone; a shared one "
+        "is sent once. Gradients are packed into buckets of at most `bucket_bytes` (a larger parameter travels alone); "
+        "each is sent once, plus at most 8 bytes a parameter. The first all-reduce starts before the last gradient is "
+        "ready, and backward does not wait for it. Gradients may get ready in another order on each rank."
     ),
     hints=(
         "Four parts: copy the start values, plan the buckets once, send a bucket as soon as its last gradient is "

@@ -73,6 +73,7 @@ class Gang:
         self.folder = Path(tempfile.mkdtemp(prefix="ranks-"))  # mode 0700: the store is nobody else's
         self._scratch = self.folder / "tmp"
         self._scratch.mkdir(mode=0o700)
+        self._owner = os.getpid()
         self.members: list[Member] = []
         self.parked: list[Member] = []
         self.board: Board | None = None
@@ -93,10 +94,6 @@ class Gang:
             ended = self.starter.exit_of(member.pid) is not None or not psutil.pid_exists(member.pid)
             member.dead = member.dead or ended
         return [rank for rank, member in enumerate(self.members) if member.dead]
-
-    def late(self, rank: int) -> str:
-        """What a rank has printed since its last run ended."""
-        return read_available(self.members[rank].output).decode(errors="replace")
 
     def form(self, world_size: int) -> None:
         """Be a group of `world_size` ranks: fork those that lack, park those too many, join over a new store."""
@@ -211,7 +208,9 @@ class Gang:
             self.starter.kill(member.pid)
 
     def close(self) -> None:
-        """End every rank; may be called twice."""
+        """End every rank; may be called twice. A process forked from the notebook's leaves them alone."""
+        if os.getpid() != self._owner:
+            return
         self.end_members()
         if self.board is not None:
             self.board.close()

@@ -23,7 +23,7 @@ from course.ranks import arguments, wire
 from course.ranks.frames import Places, notebook_cells
 from course.ranks.gang import Gang
 from course.ranks.history import as_trace
-from course.ranks.output import Screen, tagged
+from course.ranks.output import Screen, read_available, tagged
 from course.ranks.session import Ending, Session, interrupts_held
 from course.ranks.starter import Starters
 from course.ranks.verdict import judge
@@ -93,6 +93,7 @@ class Ranks:
         self._places = Places()
         self._held = wire.Held()
         self._busy = threading.Lock()
+        self._last: dict[int, tuple[list[str], int]] = {}  # where the output of each rank's last run is kept
         self._warned: set[tuple[str, int]] = set()
         self._gang: Gang | None = Gang(Starters.get(start), device=self._device, threads=threads, cores=usable_cores())
         self._finalizer = weakref.finalize(self, self._gang.close)
@@ -258,8 +259,7 @@ class Ranks:
             show = self._live and not quiet
             screen = Screen(_write if show and not grouped else None)
             chosen = only if only is not None else list(range(self._n))
-            for rank in chosen:
-                gang.late(rank)  # what was printed after the last run is not this run's
+            self._take_late(gang)
             session = Session(
                 gang, chosen, screen=screen, show_figure=_show_figure if show else _no_figure, places=self._places,
                 timeout=timeout, stall=stall,
@@ -274,6 +274,13 @@ class Ranks:
         if error is not None:
             raise error from None
         return ending
+
+    def _take_late(self, gang: Gang) -> None:
+        """Add what was printed after the last run to that run's output: it is not the coming one's."""
+        for rank, member in enumerate(gang.members):
+            if (late := read_available(member.output)) and rank in self._last:
+                output, index = self._last[rank]
+                output[index] += late.decode(errors="replace")
 
     def _mend(self, gang: Gang, ending: Ending, kind: str) -> None:
         """Leave a gang that works, whatever has happened."""
@@ -295,6 +302,7 @@ class Ranks:
                 _write(f"note ({', '.join(f'rank {r}' for r in who)}): {text}\n")
             for name in sorted({name for value in values for name in _outdated(value)}):
                 _write(f"note: a result is of an older `{name}`: its cell was run again since the ranks made it\n")
+        self._last = {rank: (ending.output, i) for i, rank in enumerate(ranks)}
         rows = {rank: ending.outcomes[rank]["rows"] for rank in ranks}
         dropped = sum(ending.outcomes[rank]["dropped"] for rank in ranks)
         texts = tuple(dict.fromkeys(note for _, note in notes))
@@ -373,7 +381,7 @@ def _device(device: str | None, n: int, gpus: int) -> str:
         raise UsageError(
             f"{n} ranks on GPUs were asked for and this machine has {gpus}: one GPU a rank, or device='cpu'"
         )
-    return device or ("cuda" if gpus >= n and gpus > 1 else "cpu")
+    return device or ("cuda" if gpus >= n else "cpu")
 
 
 def _seconds(name: str, value: object) -> float | None:

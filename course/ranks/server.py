@@ -48,6 +48,7 @@ def preload() -> None:
     import torch.distributed.fsdp
     import torch.distributed.tensor.parallel
     import torch.nn.parallel
+    import torch.profiler
     import torch.utils.data  # noqa: F401
 
 

@@ -18,7 +18,7 @@ from course.ranks.board import WAITING, Board, Call
 from course.ranks.frames import Places
 
 PROVEN = 2.0  # seconds without any movement before a circle of waits is called a stall
-_BUSY = 0.04  # processor seconds a second above which a rank is at work; a blocked one uses about 0.01
+_BUSY = 0.025  # processor seconds a second above which a rank is at work; a blocked one uses about 0.01
 _SETTLE = 10.0  # seconds: all have come to the call and still nothing moves
 
 
@@ -102,13 +102,18 @@ class Watch:
         cpu = self._cpu(rank)
         allowed = 0.02 + _BUSY * (now - pulse.since)
         busy = cpu - pulse.cpu > allowed and not (self._spins and state.state == WAITING)
-        if mark != pulse.mark or busy or (state.state != WAITING and self._children_work(rank, pulse, now)):
+        if mark != pulse.mark or busy or (state.state != WAITING and self._may_go_on(rank, pulse, now)):
             self._pulses[rank] = _Pulse(now, cpu, mark)
             return 0.0
         return now - pulse.since
 
-    def _children_work(self, rank: int, pulse: _Pulse, now: float) -> bool:
-        """Whether a process that a quiet rank has started is busy: a DataLoader's worker, a command."""
+    def _may_go_on(self, rank: int, pulse: _Pulse, now: float) -> bool:
+        """Whether a quiet rank only waits for a core or a disk, or for a busy process that it has started."""
+        try:
+            if self._processes[rank].status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP):
+                return True
+        except (KeyError, psutil.Error):
+            return False
         cpu = self._cpu(rank, with_children=True)
         if pulse.family is None:
             pulse.family = (now, cpu)

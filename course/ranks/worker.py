@@ -7,6 +7,7 @@ main thread is, and frees it by shutting the sockets it waits on.
 from __future__ import annotations
 
 import ast
+import ctypes
 import datetime
 import importlib
 import io
@@ -34,6 +35,8 @@ from course.ranks.frames import Places, of_traceback
 from course.ranks.recorder import Recorder
 from course.ranks.release import shut_loopback_sockets
 
+LONG = 0.1  # seconds; after a longer run a rank tidies up its memory
+
 
 class Parts:
     """What is made once in the fork server and inherited by every rank."""
@@ -53,6 +56,13 @@ class Current:
     send_figure: Callable[[bytes], None] = staticmethod(lambda png: None)
 
 
+def _changed(file: str) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return 0
+
+
 class Worker:
     """One rank, from its first breath to its last."""
 
@@ -61,6 +71,8 @@ class Worker:
         self._calls, self._control = Connection(calls), Connection(control)
         self._config = config
         self._released = False
+        self._num_modules = 0
+        self._local: dict[str, tuple[str, int]] = {}  # modules beside the notebook: their file and when it changed
         self._settle(output)
         self._main = types.ModuleType("__main__")
         sys.modules["__main__"] = self._main
@@ -184,6 +196,9 @@ class Worker:
         except KeyboardInterrupt:
             outcome, value = {"failed": {"type_name": "KeyboardInterrupt", "stopped": True}}, b""
         self._close_run()
+        self._remember_local()
+        if time.monotonic() - header["origin"] > LONG:
+            self._trim()
         report = self._recorder.stop()
         outcome.update(
             rows=report.rows, notes=notes + report.notes, counts=report.counts, dropped=report.dropped,
@@ -198,6 +213,22 @@ class Worker:
         if header.get("path") and header["path"] != sys.path:
             sys.path[:] = header["path"]
             importlib.invalidate_caches()
+        for name, (file, when) in list(self._local.items()):
+            if _changed(file) != when:  # edited since: the next import reads it again
+                del self._local[name]
+                sys.modules.pop(name, None)
+                importlib.invalidate_caches()
+
+    def _remember_local(self) -> None:
+        """Note the modules beside the notebook that this run has imported, and when their files were changed."""
+        if len(sys.modules) == self._num_modules:
+            return
+        self._num_modules = len(sys.modules)
+        folder = os.getcwd() + os.sep
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None) or ""
+            if name not in self._local and file.startswith(folder) and "site-packages" not in file:
+                self._local[name] = (file, _changed(file))
 
     def _execute(self, header: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes]:
         self._recorder.start(header["origin"], tracing=header["tracing"], checking=header["checking"])
@@ -277,6 +308,11 @@ class Worker:
                 stream.flush()
             except (OSError, ValueError):  # closed by the learner's code
                 self._open_streams()
+
+    def _trim(self) -> None:
+        """Give freed memory back to the system: what activations took is not needed until the next run."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)
 
     def _open_streams(self) -> None:
         for name, fd in (("stdout", 1), ("stderr", 2)):

@@ -115,9 +115,11 @@ def test_what_is_printed_after_the_run_is_not_the_next_runs(ranks):
         threading.Thread(target=speak, daemon=True).start()
         threading.Timer(0.1, flag.set).start()
 
-    assert ranks.run(late).output == [""] * 3
+    run = ranks.run(late)
+    assert run.output == [""] * 3
     threading.Event().wait(0.5)
     assert ranks.run(lambda: print("mine")).output == ["mine\n"] * 3
+    assert run.output == ["late line\n"] * 3
 
 
 def test_bytes_that_are_no_text_do_no_harm(ranks):

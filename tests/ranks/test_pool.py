@@ -258,6 +258,30 @@ def test_ranks_follow_the_notebook_to_its_folder(ranks, tmp_path, monkeypatch):
     assert ranks.run(use).values == [(str(tmp_path), 7)] * 3
 
 
+def test_an_edited_module_beside_the_notebook_is_read_again(ranks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def use():
+        import edited_meanwhile
+
+        return edited_meanwhile.VALUE
+
+    for value in (1, 2):
+        (tmp_path / "edited_meanwhile.py").write_text(f"VALUE = {value}  {'#' * value}\n")
+        os.utime(tmp_path / "edited_meanwhile.py", ns=(value * 10**9, value * 10**9))
+        assert ranks.run(use).values == [value] * 3
+
+
+def test_a_process_forked_from_the_notebook_leaves_the_ranks_alone(ranks):
+    pid = os.fork()
+    if pid == 0:
+        ranks._gang.close()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert ranks.run(hello).values == [(0, 3), (10, 3), (20, 3)]
+
+
 def test_scratch_files_land_in_a_private_folder(ranks):
     def scratch():
         import tempfile

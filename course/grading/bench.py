@@ -36,13 +36,11 @@ class Limits:
 class Trouble(Exception):
     """The learner's code gave no result. `got`: what happened, in a sentence; `advice`: one next step."""
 
-    def __init__(self, kind: Kind, got: str, advice: str = "", *, world_size: int = 0, detail: str = "") -> None:
+    def __init__(self, kind: Kind, got: str, advice: str = "") -> None:
         super().__init__(got)
         self.kind = kind
         self.got = got
         self.advice = advice
-        self.world_size = world_size
-        self.detail = detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +87,6 @@ class Result:
         """The communication calls of one rank, in the order it made them."""
         kinds = ("send", "recv", "collective")
         return tuple(sorted((s for s in self.trace.of(rank=rank) if s.kind in kinds), key=lambda s: s.order))
-
-    def names(self) -> set[str]:
-        """The names of all communication calls made."""
-        return {span.name for rank in range(self.world_size) for span in self.calls(rank)}
 
 
 Probe = Callable[[Any, Any, Seat], Any]
@@ -148,7 +142,7 @@ class Bench:
             self._mishaps += self.limits.mishaps if trouble.kind == "endless" else trouble.kind in ("stalled", "died")
             return trouble
         if len(run.values) != n or not all(type(value) is Returned for value in run.values):
-            return Trouble("no result", "not every rank returned a result", world_size=n)
+            return Trouble("no result", "not every rank returned a result")
         values = tuple(value.value for value in run.values)
         return Result(values, tuple(run.output), run.trace, tuple(run.notes))
 
@@ -210,13 +204,12 @@ def _in_words(error: CourseError, n: int) -> Trouble:
             "endless",
             f"with {_ranks(n)} the code was still computing when its time was up",
             "Look for a loop whose condition never becomes false.",
-            world_size=n,
         )
     if isinstance(error, RankDied):
         return _died(error, n)
     if isinstance(error, RankError) and error.failures:
         return _raised(error, n)
-    return Trouble("refused", _first_line(str(error)), world_size=n)
+    return Trouble("refused", _first_line(str(error)))
 
 
 def _stalled(error: StallError, n: int) -> Trouble:
@@ -225,17 +218,15 @@ def _stalled(error: StallError, n: int) -> Trouble:
         "stalled",
         f"with {_ranks(n)} the ranks wait for each other: {_steady(reason)}",
         "Every rank has to make the same collective calls in the same order, whatever its own data are.",
-        world_size=n,
-        detail=reason,
     )
 
 
 def _died(error: RankDied, n: int) -> Trouble:
     if error.signal:
         got = f"with {_ranks(n)} the process of rank {error.rank} was ended by {error.signal}"
-        return Trouble("died", got, "A crash like this comes from memory or from compiled code.", world_size=n)
+        return Trouble("died", got, "A crash like this comes from memory or from compiled code.")
     got = f"with {_ranks(n)} the process of rank {error.rank} left with exit code {error.exit_code}, without a result"
-    return Trouble("died", got, "Return the result; do not call exit or os._exit.", world_size=n)
+    return Trouble("died", got, "Return the result; do not call exit or os._exit.")
 
 
 def _raised(error: RankError, n: int) -> Trouble:
@@ -248,13 +239,13 @@ def _raised(error: RankError, n: int) -> Trouble:
     named = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
     who = named if "waited in" in str(error) else "the code"
     if name == "NotImplementedError" and "required" not in message:  # not torch's, of a class without forward
-        return Trouble("unfinished", "raises NotImplementedError: this part is still to write", world_size=n)
+        return Trouble("unfinished", "raises NotImplementedError: this part is still to write")
     if name == "SystemExit":
         got = f"with {_ranks(n)} {who} called exit and left without a result"
-        return Trouble("died", got, "Return the result; do not call sys.exit.", world_size=n)
+        return Trouble("died", got, "Return the result; do not call sys.exit.")
     got = f"with {_ranks(n)} {who} raised {name}" + (f": {message}" if message else "")
     line = _own_line(failure)
-    return Trouble("raised", got + (f" (at {line})" if line else ""), _advice(name), world_size=n, detail=message)
+    return Trouble("raised", got + (f" (at {line})" if line else ""), _advice(name))
 
 
 def _advice(name: str) -> str:

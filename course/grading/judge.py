@@ -42,6 +42,7 @@ _RAISING = _IDLE | {
     "CALL_FUNCTION",
     "RAISE_VARARGS",
 }
+_BY_HAND = "Go through this case by hand, in a %%ranks cell that prints what each rank has."
 
 
 def grade(answer: Any, *, limits: Limits | None = None) -> Report | float:
@@ -90,14 +91,15 @@ def _line(check: Check, bench: Bench, before: list[Line]) -> Line:
     if finding is None:
         return Line(check.name, "pass", check.points)
     expected = finding.expected or check.expected
-    return Line(check.name, "fail", check.points, expected, finding.got, finding.advice, finding.mistake)
+    advice = finding.advice or _BY_HAND
+    return Line(check.name, "fail", check.points, expected, finding.got, advice, finding.mistake)
 
 
 def _troubled(check: Check, trouble: Trouble, before: list[Line]) -> Line:
     if trouble.kind == "skipped" or any(line.got == trouble.got for line in before):
         got = trouble.got if trouble.kind == "skipped" else "The same happened here."
         return Line(check.name, "not judged", check.points, got=got)
-    return Line(check.name, "fail", check.points, check.expected, trouble.got, trouble.advice)
+    return Line(check.name, "fail", check.points, check.expected, trouble.got, trouble.advice or _BY_HAND)
 
 
 # --- which exercise --------------------------------------------------------------------------------------------------

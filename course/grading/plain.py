@@ -52,7 +52,7 @@ def _number(value: Any, kind: type) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is None or kind.__module__ != "numpy" or not issubclass(kind, numpy.generic):
         return None
-    return Scalar(kind.__name__, kind.item(value)) if issubclass(kind, numpy.number | numpy.bool_) else None
+    return Scalar(kind.__name__, value.item()) if issubclass(kind, numpy.number | numpy.bool_) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ def test_the_answer_gets_its_verdict(answer: Answer, ranks: Ranks) -> None:
         assert report.passed, f"a right answer ({answer.label}) was refused:\n{report}"
         return
     assert report.attempted and not report.passed, f"a wrong answer passed:\n{report}"
+    for line in report.lines:
+        if line.status == "fail":
+            assert line.got and line.expected and (line.mistake or line.advice), f"says too little: {line}"
     text = " ".join(str(report).split())
     if answer.label:
         assert report.mistakes[:1] == (MISTAKES[answer.label].name,), f"expected {answer.label}:\n{report}"

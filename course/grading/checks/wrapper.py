@@ -1,8 +1,4 @@
-"""Checks of `DataParallel`: values step after step, then buckets and overlap, read from the order of events.
-
-All training cases start from the same numbers on every rank, so that a forgotten copy at the start costs its own check
-alone. The oracle is one process: the average of the gradients that each rank's samples give.
-"""
+"""Checks of `DataParallel`: values step after step, then buckets and overlap, read from the order of events."""
 
 from __future__ import annotations
 
@@ -14,6 +10,18 @@ from course.grading.bench import Bench, Result, Seat, Trouble
 from course.grading.check import Check, Finding
 from course.grading.checks import replicas
 from course.grading.checks.averaging import stopped_by_order
+from course.grading.checks.training import (
+    BUCKET,
+    DEPTH,
+    SMALL,
+    STEPS,
+    WIDTH,
+    model,
+    numbers_of_step,
+    probe,
+    reference,
+    step_finding,
+)
 from course.grading.mistakes import (
     BUCKET_TOO_BIG,
     BUFFERS_FORGOTTEN,
@@ -35,97 +43,8 @@ from course.grading.mistakes import (
     WAITS_IN_HOOK,
     Mistake,
 )
-from course.grading.plain import Numbers, TensorData, difference, plain, ratio, same, type_in_words
+from course.grading.plain import Numbers, plain, same, type_in_words
 from course.trace import Span
-
-WIDTH = 12
-DEPTH = 8
-STEPS = 3
-RATE = 0.05
-BUCKET = 1500  # two layers of 12 x 12 and their biases
-SMALL = 400  # less than one weight
-Case = tuple[str, int]  # which model, bucket_bytes
-
-
-def model(kind: str) -> Any:
-    """The module of a case, the same on every rank. Its forward takes (x, rank, step)."""
-    import torch
-    from torch import nn
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH))
-            if kind == "shared":
-                self.layers[-1].weight = self.layers[0].weight
-                self.layers[3].requires_grad_(False)
-
-        def forward(self, given: tuple[Any, int, int]) -> Any:
-            x, rank, step = given
-            if kind == "order":  # two halves side by side, computed in another order on odd ranks
-                halves = [self.layers[:4], self.layers[4:]]
-                results = [run(half, x) for half in (halves if rank % 2 == 0 else halves[::-1])]
-                return results[0] * 0.7 + results[1] * 0.7
-            left_out = {2, 5} if (rank + step) % 2 else {3}
-            chosen = [layer for k, layer in enumerate(self.layers) if kind != "some" or k not in left_out]
-            return run(chosen, x)
-
-    def run(layers: Any, x: Any) -> Any:
-        for layer in layers:
-            x = torch.tanh(layer(x))
-        return x
-
-    torch.manual_seed(5)
-    return Model()
-
-
-def batch(rank: int, step: int) -> tuple[Any, int, int]:
-    """What rank `rank`'s module is called with in a step; the last batch of a run is smaller on odd ranks."""
-    import torch
-
-    generator = torch.Generator().manual_seed(100 * rank + step)
-    return torch.randn(4, WIDTH, generator=generator) + 0.5 * rank, rank, step
-
-
-def _loss(output: Any) -> Any:
-    return (output - 0.3).pow(2).sum(dim=1).mean()
-
-
-def _gradients(held: Any) -> dict[str, Any]:
-    return {name: plain(p.grad) for name, p in held.named_parameters()}
-
-
-def _probe(learner: Any, case: Case, seat: Seat) -> Any:
-    """Train for STEPS steps under SGD; gradients after each finish(), and how many calls had been made when."""
-    import torch
-
-    from course.ranks import calls_made
-
-    kind, bucket_bytes = case
-    held = model(kind)
-    frozen = {name: plain(p) for name, p in held.named_parameters() if not p.requires_grad}
-    at_last: list[int] = []
-    for parameter in list(held.layers[0].parameters()):  # their gradients come last in backward
-        parameter.register_hook(lambda _: at_last.append(calls_made()))
-    wrapped = learner(held, bucket_bytes=bucket_bytes)
-    optimizer = torch.optim.SGD([p for p in held.parameters() if p.requires_grad], lr=RATE)
-    steps = []
-    for step in range(STEPS):
-        before = calls_made()
-        loss = _loss(wrapped(batch(seat.rank, step)))
-        loss.backward()
-        after = calls_made()
-        wrapped.finish()
-        steps.append(
-            {"gradients": _gradients(held), "marks": (before, at_last[-1] if at_last else None, after, calls_made())}
-        )
-        optimizer.step()
-        optimizer.zero_grad()
-    return {
-        "steps": steps,
-        "end": replicas.state(held),
-        "frozen": [n for n in frozen if plain(held.get_parameter(n)) != frozen[n]],
-    }
 
 
 def _probe_start(learner: Any, case: None, seat: Seat) -> Any:
@@ -143,60 +62,6 @@ def _probe_call(learner: Any, case: None, seat: Seat) -> Any:
     line, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
     wrapped = learner(line, bucket_bytes=BUCKET)
     return {"output": plain(wrapped(x)), "wanted": plain(line(x))}
-
-
-# --- oracle ----------------------------------------------------------------------------------------------------------
-
-
-def reference(kind: str, n: int, scale: float = 1.0, only: int | None = None) -> list[Numbers]:
-    """One process: the average gradients of each step, times `scale`; of one rank's samples with `only`."""
-    import torch
-
-    held = model(kind)
-    steps: list[Numbers] = []
-    for step in range(STEPS):
-        held.zero_grad()
-        for rank in range(n) if only is None else (only,):
-            _loss(held(batch(rank, step))).mul(scale / (n if only is None else 1)).backward()
-        steps.append({k: p.grad.reshape(-1).tolist() for k, p in held.named_parameters() if p.grad is not None})
-        with torch.no_grad():
-            for parameter in held.parameters():
-                if parameter.grad is not None:
-                    parameter -= RATE * parameter.grad
-    return steps
-
-
-def _found(value: Any, step: int, want: Numbers) -> Numbers | str:
-    """One rank's gradients of one step, or what is wrong with them in words."""
-    gradients = value["steps"][step]["gradients"]
-    for name, numbers in want.items():
-        if type(gradients[name]) is not TensorData or len(gradients[name].numbers) != len(numbers):
-            return f"the gradient of `{name}` is {type_in_words(gradients[name])}"
-    return {name: gradients[name].numbers for name in want}
-
-
-def _step_finding(result: Result, step: int, want: Numbers, what: str) -> Finding | None:
-    for rank, value in enumerate(result.values):
-        found = _found(value, step, want)
-        if isinstance(found, str):
-            return Finding(f"{what}, in step {step + 1} {found} on rank {rank}", "", "Which step writes `.grad`?")
-        worst = difference(found, want, 2e-5)
-        if worst is None:
-            continue
-        factor = ratio(found, want)
-        if factor is not None and abs(factor) > 1e-6:
-            how = f"your gradient is {factor:.2f} times the reference on every parameter (rank {rank})"
-        else:
-            right = sum(same({k: found[k]}, {k: v}, 2e-5) for k, v in want.items())
-            how = (
-                f"on rank {rank} {right} of {len(want)} gradients are right; one number of `{worst.worst}` is "
-                f"{worst.got:.4g} where {worst.want:.4g} was expected"
-            )
-        return Finding(f"{what}, in step {step + 1} {how}", "", "Compare one gradient by hand on all ranks.")
-    return None
-
-
-# --- checks ----------------------------------------------------------------------------------------------------------
 
 
 def _wraps(bench: Bench) -> Finding | None:
@@ -233,8 +98,8 @@ def _start_mistake(wrong: set[str], names: set[str]) -> Mistake | None:
 def _average(bench: Bench) -> Finding | None:
     for n in (3, 4, 1, 2):
         what = f"with {n} rank{'s' if n > 1 else ''}"
-        result = bench.run(_probe, ("plain", BUCKET), n=n)
-        finding = _step_finding(result, 0, reference("plain", n)[0], what)
+        result = bench.run(probe, ("plain", BUCKET), n=n)
+        finding = step_finding(result, 0, reference("plain", n)[0], what)
         unwaited = any("never waited for" in note for note in result.notes) and not _uses_futures(bench.learner)
         if finding and n > 1:
             return replace(finding, mistake=HANDLE_NOT_WAITED if unwaited else _scale_mistake(result, n))
@@ -255,7 +120,7 @@ def _uses_futures(learner: Any) -> bool:
 def _scale_mistake(result: Result, n: int) -> Mistake | None:
     average = reference("plain", n)[0]
     scaled: Callable[[float], Numbers] = lambda s: {k: [s * x for x in v] for k, v in average.items()}  # noqa: E731
-    found = [_found(value, 0, average) for value in result.values]
+    found = [numbers_of_step(value, 0, average) for value in result.values]
     if any(isinstance(numbers, str) for numbers in found):
         return None
     own = [reference("plain", n, only=rank)[0] for rank in range(n)]
@@ -271,9 +136,9 @@ def _scale_mistake(result: Result, n: int) -> Mistake | None:
 
 
 def _later_steps(bench: Bench) -> Finding | None:
-    result = bench.run(_probe, ("plain", BUCKET), n=3)
+    result = bench.run(probe, ("plain", BUCKET), n=3)
     for step in range(1, STEPS):
-        if finding := _step_finding(result, step, reference("plain", 3)[step], "with 3 ranks"):
+        if finding := step_finding(result, step, reference("plain", 3)[step], "with 3 ranks"):
             return replace(finding, mistake=NOT_RESET)
     first = result.values[0]["end"]
     for rank, value in enumerate(result.values):
@@ -285,13 +150,13 @@ def _later_steps(bench: Bench) -> Finding | None:
 def _some_ranks(bench: Bench) -> Finding | None:
     what = "with 3 ranks, some layers used on some ranks only"
     try:
-        result = bench.run(_probe, ("some", BUCKET), n=3)
+        result = bench.run(probe, ("some", BUCKET), n=3)
     except Trouble as trouble:
         if trouble.kind not in ("stalled", "raised"):
             raise
         return Finding(f"{what}: {trouble.got}", "", "", UNUSED_FORGOTTEN)
     for step, want in enumerate(reference("some", 3)):
-        if finding := _step_finding(result, step, want, what):
+        if finding := step_finding(result, step, want, what):
             return replace(finding, mistake=UNUSED_FORGOTTEN)
     return None
 
@@ -300,26 +165,26 @@ def _order(bench: Bench) -> Finding | None:
     for n in (2, 3):
         what = f"with {n} ranks that finish their gradients in different orders"
         try:
-            result = bench.run(_probe, ("order", BUCKET), n=n)
+            result = bench.run(probe, ("order", BUCKET), n=n)
         except Trouble as trouble:
             if not stopped_by_order(trouble):
                 raise
             return Finding(f"{what}: {trouble.got}", "", "", ORDER_BY_HOOKS)
         for step, want in enumerate(reference("order", n)):
-            if finding := _step_finding(result, step, want, what):
+            if finding := step_finding(result, step, want, what):
                 return replace(finding, mistake=ORDER_BY_HOOKS)
     return None
 
 
 def _frozen_and_shared(bench: Bench) -> Finding | None:
-    result = bench.run(_probe, ("shared", BUCKET), n=3)
+    result = bench.run(probe, ("shared", BUCKET), n=3)
     what = "with 3 ranks, a frozen layer and a shared weight"
     for rank, value in enumerate(result.values):
         frozen = value["steps"][0]["gradients"]["layers.3.weight"]
         if frozen is not None or value["frozen"]:
             return Finding(f"{what}, the frozen layer is changed on rank {rank}", "", "", FROZEN_TOUCHED)
     for step, want in enumerate(reference("shared", 3)):
-        if finding := _step_finding(result, step, want, what):
+        if finding := step_finding(result, step, want, what):
             return finding
     nbytes = sum(span.nbytes for span in _step_calls(result, 0, 1))
     once, names = _size("shared")
@@ -349,7 +214,7 @@ def _step_calls(result: Result, rank: int, step: int) -> list[Span]:
 def _buckets(bench: Bench) -> Finding | None:
     total, names = _size("plain")
     for bucket_bytes in (BUCKET, SMALL):
-        result = bench.run(_probe, ("plain", bucket_bytes), n=3)
+        result = bench.run(probe, ("plain", bucket_bytes), n=3)
         sent = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes > 8 * names]
         small = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes <= 8 * names]
         what = f"with bucket_bytes={bucket_bytes} and {names} parameters of {total} bytes in all"
@@ -366,7 +231,7 @@ def _buckets(bench: Bench) -> Finding | None:
 
 
 def _overlap(bench: Bench) -> Finding | None:
-    result = bench.run(_probe, ("plain", BUCKET), n=3)
+    result = bench.run(probe, ("plain", BUCKET), n=3)
     for rank, value in enumerate(result.values):
         before, at_last, after, _ = value["steps"][1]["marks"]
         calls = _step_calls(result, rank, 1)

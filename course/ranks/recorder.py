@@ -319,8 +319,8 @@ class Recorder:
 
     def _made(self, entry: Entry, work: Any) -> None:
         now = time.monotonic()
-        self._mark = (now, time.thread_time())
         if work is None:
+            self._mark = (now, time.thread_time())
             self._finish(entry, now)
             return
         entry.work = work

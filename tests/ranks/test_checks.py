@@ -223,4 +223,4 @@ def test_checks_can_be_turned_off():
     from course.ranks import Ranks
 
     with Ranks(2, check=False, stall=2.0) as gang, pytest.raises(Exception, match="."):
-        gang.run(lambda rank: dist.all_reduce(torch.ones(4)) if rank else dist.broadcast(torch.ones(4), 0), timeout=20)
+        gang.run(lambda rank: dist.all_reduce(torch.ones(4)) if rank else dist.broadcast(torch.ones(4), 0), timeout=4)

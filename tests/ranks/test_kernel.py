@@ -19,7 +19,7 @@ def kernel():
 
 def send(client, code, wait_for=None):
     """Run a cell; (text, error, displayed mime types). With `wait_for`, return as soon as that text was printed."""
-    message = client.execute(code)
+    message = client.execute(code, stop_on_error=False)
     text, error, shown = "", None, []
     while True:
         got = client.get_iopub_msg(timeout=60)
@@ -37,10 +37,13 @@ def send(client, code, wait_for=None):
 
 
 def finish(client):
+    error = None
     while True:
         got = client.get_iopub_msg(timeout=60)
         if got["msg_type"] == "error":
-            return got["content"]
+            error = got["content"]
+        elif error and got["msg_type"] == "status" and got["content"]["execution_state"] == "idle":
+            return error
 
 
 def test_a_learners_session(kernel):

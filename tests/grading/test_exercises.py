@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -47,3 +49,10 @@ def test_a_lesson_lists_its_exercises() -> None:
     assert [exercise.id for exercise in exercises_of("00_start_here")] == ["hello_rank"]
     assert len(exercises_of("05_data_parallel")) == 7
     assert exercises_of("99_nothing") == ()
+
+
+def test_the_table_and_progress_load_no_torch() -> None:
+    heavy = {"torch", "matplotlib", "IPython"}
+    code = f"import sys, course.grading as g; g.progress(); print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

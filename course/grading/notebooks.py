@@ -100,7 +100,8 @@ def execute(path: Path, *, timeout: int = 120) -> None:
     )
     try:
         # Grouped: what the ranks print is shown rank by rank at the end of a run, so it is the same each time.
-        client.execute(env=os.environ | {"COURSE_OUTPUT": "grouped", "COURSE_PROGRESS": "off"})
+        environment = os.environ | {"COURSE_OUTPUT": "grouped", "COURSE_PROGRESS": "off"}
+        client.execute(env=environment, extra_arguments=["--log-level=ERROR"])
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{path} does not run through: {str(error).strip()}") from error
     path.write_text(_text(_tidied(page, outputs=True)), encoding="utf8", newline="\n")

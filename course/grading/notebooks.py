@@ -96,12 +96,16 @@ def execute(path: Path, *, timeout: int = 120) -> None:
 
     page = read(path)
     client = NotebookClient(
-        page, timeout=timeout, kernel_name=KERNELSPEC["name"], resources={"metadata": {"path": str(path.parent)}}
+        page,
+        timeout=timeout,
+        kernel_name=KERNELSPEC["name"],
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},
     )
     try:
         # Grouped: what the ranks print is shown rank by rank at the end of a run, so it is the same each time.
         environment = os.environ | {"COURSE_OUTPUT": "grouped", "COURSE_PROGRESS": "off"}
-        client.execute(env=environment, extra_arguments=["--log-level=ERROR"])
+        client.execute(env=environment)
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{path} does not run through: {str(error).strip()}") from error
     path.write_text(_text(_tidied(page, outputs=True)), encoding="utf8", newline="\n")

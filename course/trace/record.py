@@ -78,6 +78,8 @@ class Trace:
         chosen = (
             s
             for s in self.spans
-            if (rank is None or s.rank == rank) and (kind is None or s.kind == kind) and (name is None or s.name == name)
+            if (rank is None or s.rank == rank)
+            and (kind is None or s.kind == kind)
+            and (name is None or s.name == name)
         )
         return tuple(sorted(chosen, key=lambda s: (s.start, s.rank, s.order)))

@@ -94,6 +94,10 @@ class Board:
         fields = (call.group, call.number, call.op, call.signature, call.file, call.line, call.ranks, call.peer)
         self._write(1 + (call.group + call.number) % _SLOTS, (*fields, call.detail[:80]))
 
+    def withdraw(self, call: Call) -> None:
+        """Take back a call that was announced and then not made."""
+        self._write(1 + (call.group + call.number) % _SLOTS, (0, -1))
+
     def find(self, rank: int, group: int, number: int) -> Call | None:
         """The call that `rank` announced under (group, number), or None: not there yet, or overwritten since."""
         record = self._read(rank, 1 + (group + number) % _SLOTS)
@@ -116,7 +120,7 @@ class Board:
         """All calls still in a rank's table, in no order."""
         for index in range(1, _SLOTS + 1):
             record = self._read(rank, index)
-            if record is not None:
+            if record is not None and len(record) > 2:
                 yield Call(*record)
 
     def close(self) -> None:

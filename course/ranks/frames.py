@@ -72,7 +72,11 @@ def of_traceback(tb: TracebackType | None, places: Places) -> tuple[Frame, ...]:
 def render(frames: Iterable[Frame], places: Places) -> str:
     """Frames as indented lines, with the source where it is known here."""
     lines = []
-    for frame in frames:
+    frames = list(frames)
+    for i, frame in enumerate(frames):
+        if len(frames) > 8 and 3 <= i < len(frames) - 4:
+            lines += [f"  … {len(frames) - 7} more lines like these"] if i == 3 else []
+            continue
         text = frame.text or linecache.getline(frame.file, frame.line).strip()
         name = f", in {frame.function}" if not frame.function.startswith("<") else ""
         lines.append(f"  {places.words(frame.file, frame.line)}{name}")

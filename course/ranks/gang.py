@@ -23,7 +23,7 @@ import psutil
 from course.errors import RanksError
 from course.ranks.board import Board
 from course.ranks.output import read_available
-from course.ranks.starter import START_LIMIT, Starter
+from course.ranks.starter import START_LIMIT, Starters
 
 COLLECTIVE_LIMIT = 24 * 3600  # seconds: torch's own time-out, out of the way of ours
 
@@ -67,8 +67,9 @@ class Member:
 class Gang:
     """A number of ranks that share a group. `members` are in it, in order of rank; `parked` wait outside."""
 
-    def __init__(self, starter: Starter, *, device: str, threads: int | None, cores: int) -> None:
-        self.starter = starter
+    def __init__(self, start: str, *, device: str, threads: int | None, cores: int) -> None:
+        self._start_how = start
+        self.starter = Starters.get(start)
         self._device, self._threads, self._cores = device, threads, cores
         self.folder = Path(tempfile.mkdtemp(prefix="ranks-"))  # mode 0700: the store is nobody else's
         self._scratch = self.folder / "tmp"
@@ -90,6 +91,10 @@ class Gang:
 
     def dead(self) -> list[int]:
         """Ranks whose process has ended since the last run."""
+        if not self.starter.alive:  # whoever killed the fork server has ended its ranks too
+            self.starter = Starters.get(self._start_how)
+            for member in self.members + self.parked:
+                member.dead = True
         for member in self.members:
             ended = self.starter.exit_of(member.pid) is not None or not psutil.pid_exists(member.pid)
             member.dead = member.dead or ended
@@ -97,6 +102,7 @@ class Gang:
 
     def form(self, world_size: int) -> None:
         """Be a group of `world_size` ranks: fork those that lack, park those too many, join over a new store."""
+        self.dead()
         everyone = [m for m in self.members + self.parked if not m.dead]
         everyone += self._start(world_size - len(everyone))
         self.members, self.parked = everyone[:world_size], everyone[world_size:]
@@ -112,6 +118,7 @@ class Gang:
         for old in (self._board_path, getattr(self, "_store", None)):
             if old is not None:
                 old.unlink(missing_ok=True)
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # a rank may have removed it
         name = secrets.token_hex(8)
         self._board_path, self._store = self.folder / f"board-{name}", self.folder / f"store-{name}"
         self.board = Board(self._board_path, len(self.members), create=True)
@@ -189,7 +196,7 @@ class Gang:
 
     def repair(self) -> list[int]:
         """Replace dead ranks and join everyone again; the ranks that are new."""
-        lost = [rank for rank, member in enumerate(self.members) if member.dead]
+        lost = self.dead()
         for rank, new in zip(lost, self._start(len(lost)), strict=True):
             self.members[rank].close()
             self.members[rank] = new

@@ -18,14 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from course.errors import RanksError, UsageError
+from course.errors import RankError, RanksError, UsageError
 from course.ranks import arguments, wire
 from course.ranks.frames import Places, notebook_cells
 from course.ranks.gang import Gang
 from course.ranks.history import as_trace
 from course.ranks.output import Screen, read_available, tagged
 from course.ranks.session import Ending, Session, interrupts_held
-from course.ranks.starter import Starters
 from course.ranks.verdict import judge
 from course.trace import Trace
 
@@ -95,7 +94,7 @@ class Ranks:
         self._busy = threading.Lock()
         self._last: dict[int, tuple[list[str], int]] = {}  # where the output of each rank's last run is kept
         self._warned: set[tuple[str, int]] = set()
-        self._gang: Gang | None = Gang(Starters.get(start), device=self._device, threads=threads, cores=usable_cores())
+        self._gang: Gang | None = Gang(start, device=self._device, threads=threads, cores=usable_cores())
         self._finalizer = weakref.finalize(self, self._gang.close)
         with interrupts_held():
             try:
@@ -296,7 +295,7 @@ class Ranks:
     def _values(self, ending: Ending, only: list[int] | None = None) -> Run:
         ranks = sorted(ending.outcomes)
         notes = [(rank, note) for rank in ranks for note in ending.outcomes[rank]["notes"]]
-        values = [wire.loads(ending.payloads[rank]) for rank in ranks]
+        values = [_rebuilt(rank, ending.payloads[rank]) for rank in ranks]
         if self._live:
             for text, who in _grouped(notes).items():
                 _write(f"note ({', '.join(f'rank {r}' for r in who)}): {text}\n")
@@ -406,6 +405,16 @@ def _check_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
                 f"{name}{signature} needs {needed}: pass it after the function, as in ranks.run({name}, ...)"
             ) from None
         raise UsageError(f"{name}{signature} was called with other arguments: {error}") from None
+
+
+def _rebuilt(rank: int, payload: bytes) -> Any:
+    try:
+        return wire.loads(payload)
+    except (Exception, SystemExit) as error:
+        raise RankError(
+            f"rank {rank} returned something that cannot be rebuilt in the notebook ({type(error).__name__}: {error}): "
+            f"return plain values, tensors or the module inside"
+        ) from None
 
 
 def _left_over(ending: Ending) -> bool:

@@ -183,6 +183,7 @@ class Recorder:
 
         Work.wait = wait
 
+        _include_key_in_new_threads()
         self._watch("monitored_barrier")
         self._watch("new_group")
 
@@ -224,8 +225,8 @@ class Recorder:
                 return go_on(keyset, *args)
             group = self._group(ProcessGroup.unbox(args[operator.group_at]))
             entry = self._announce(operator, args, group, sys._getframe(1))
-            if operator.schema in ("broadcast_", "reduce_") and args[0][0].device.type == "cpu":
-                args = _gloo_safe(operator, args, group.ranks.index(self._rank))
+            if operator.kind == COLLECTIVE and _device(args[0]) == "cpu":
+                args = _gloo_safe(operator, args, entry, group.ranks.index(self._rank))
             result = go_on(keyset, *args)
             work = result[-1] if isinstance(result, tuple) else result
             self._made(entry, Work.unbox(work) if work is not None else None)
@@ -260,7 +261,14 @@ class Recorder:
         self._run_counts[count_key] += 1
         if self._board is not None and self._checking:
             self._board.announce(call)
-            self._compare(call, operator.kind)
+            try:
+                self._compare(call, operator.kind)
+            except MismatchError as error:  # the call is not made: whoever waits for it must not think so
+                self._counts[key] -= 1
+                self._run_counts[count_key] -= 1
+                self._board.withdraw(call)
+                self._notes.append(f"a call was refused: {error}")
+                raise
         is_async, direct = self._how(operator, args, frame, caller)
         entry = Entry(
             call, operator.kind, operator.name, now, self.calls, nbytes(tensors), dtype_name(tensors), group,
@@ -278,9 +286,15 @@ class Recorder:
             return peer, group.ranks, group.key, (group.name, group.ranks)
         if operator.root_at is None:  # a receive from whoever sends first
             return -1, group.ranks, group_hash(group.name, "any", self._rank), (group.name, "any", self._rank)
-        peer, tag = group.ranks[args[2]], args[3] if len(args) > 3 else 0
+        peer, tag = self._peer(operator, args[2], group), args[3] if len(args) > 3 else 0
         ends = (self._rank, peer) if operator.kind == SEND else (peer, self._rank)
         return peer, ends, group_hash(group.name, *ends, tag), (group.name, *ends, tag)
+
+    def _peer(self, operator: Operator, index: int, group: Group) -> int:
+        if not 0 <= index < len(group.ranks):
+            way = "to" if operator.kind == SEND else "from"
+            raise UsageError(f"{operator.name} {way} rank {index}: this group has ranks 0 to {len(group.ranks) - 1}")
+        return group.ranks[index]
 
     def _how(
         self, operator: Operator, args: tuple[Any, ...], frame: FrameType | None, caller: str
@@ -417,6 +431,19 @@ def _hide_key_from_python_operators() -> None:
     torch._ops.key_extractor = key_extractor
 
 
+def _include_key_in_new_threads() -> None:
+    """Calls made by threads that the learner starts are seen too: the key is a setting of each thread."""
+    import torch
+
+    begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def bootstrap(thread: threading.Thread) -> None:
+        torch._C._dispatch_tls_set_dispatch_key_included(KEY, True)
+        begin(thread)
+
+    threading.Thread._bootstrap_inner = bootstrap  # type: ignore[attr-defined]
+
+
 def _side(call: Call, other: Call) -> str:
     """One rank's part of a call that does not match, in words: its shapes, and what else differs."""
     said = [call.detail or call.signature]
@@ -431,9 +458,26 @@ def _side(call: Call, other: Call) -> str:
 _REDUCE_OPS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
 
 
-def _gloo_safe(operator: Operator, args: tuple[Any, ...], index: int) -> tuple[Any, ...]:
-    """Arguments for which gloo computes what the call means: it mixes up strided tensors in broadcast and reduce, and
-    writes partial sums into the tensors of ranks that are not the root."""
+def _device(argument: Any) -> str:
+    """The kind of device of the first tensor in an argument; "" for none."""
+    while isinstance(argument, (list, tuple)):
+        argument = argument[0] if len(argument) else None
+    return argument.device.type if argument is not None else ""
+
+
+def _gloo_safe(operator: Operator, args: tuple[Any, ...], entry: Entry, index: int) -> tuple[Any, ...]:
+    """Arguments for which gloo computes what the call means, or UsageError with the reason.
+
+    It mixes up strided tensors in broadcast and reduce, and writes partial sums into the tensors of ranks that are not
+    the root.
+    """
+    if ".AVG " in entry.call.signature and not entry.dtype.startswith(("float", "bfloat", "complex")):
+        raise UsageError(
+            f"{operator.name} with AVG of {entry.dtype}: an average of whole numbers is not defined here; "
+            f"use SUM and divide, or a tensor of floats"
+        )
+    if operator.schema not in ("broadcast_", "reduce_"):
+        return args
     for tensor in args[0]:
         if not tensor.is_contiguous():
             raise UsageError(

@@ -67,6 +67,7 @@ class Session:
         self._open = {rank: gang.members[rank] for rank in chosen}
         self._outputs = {rank: RankOutput(rank, screen, shows_bar=rank == chosen[0]) for rank in chosen}
         self._ending = Ending()
+        self._stopping = False
         self._screen = screen
 
     def go(self, header: dict[str, Any], payload: bytes) -> Ending:
@@ -166,7 +167,11 @@ class Session:
         while True:
             for rank, member in list(self._open.items()):
                 code = self._gang.starter.exit_of(member.pid)
-                if code is not None:
+                if code is not None and self._stopping:  # it was told to stop, and that ended it
+                    self._ending.killed.append(rank)
+                    member.dead = True
+                    del self._open[rank]
+                elif code is not None:
                     self._ending.died[rank] = code
                     self._ending.memory[rank] = self._gang.starter.peak_of(member.pid)
                     member.dead = True
@@ -182,6 +187,7 @@ class Session:
     def _stop(self) -> None:
         """Free, then interrupt, then replace whatever still runs; all within about a second."""
         with interrupts_held():
+            self._stopping = True
             if self._gang.board is not None and not self._ending.waited:
                 pids = {rank: member.pid for rank, member in self._open.items()}
                 watch = Watch(self._gang.board, pids, self._places, self._ask, limit=1.0)
@@ -194,7 +200,7 @@ class Session:
             self._gang.interrupt(list(self._open.values()))
             self._collect_until(start + PATIENCE)
             if self._open:
-                self._ending.killed = sorted(self._open)
+                self._ending.killed += sorted(self._open)
                 self._gang.kill(list(self._open.values()))
                 for member in self._open.values():
                     member.dead = True

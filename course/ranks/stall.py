@@ -60,6 +60,7 @@ class _Pulse:
     cpu: float
     mark: Any
     family: tuple[float, float] | None = None  # when first asked, and the seconds used with all child processes
+    switches: int | None = None  # how often the main thread had gone to sleep by then
 
 
 class Watch:
@@ -108,12 +109,19 @@ class Watch:
         return now - pulse.since
 
     def _may_go_on(self, rank: int, pulse: _Pulse, now: float) -> bool:
-        """Whether a quiet rank only waits for a core or a disk, or for a busy process that it has started."""
+        """Whether a quiet rank is alive all the same: it waits for a core or a disk, wakes again and again (a slow
+        download, a loop that polls), or has started a process that is busy."""
         try:
-            if self._processes[rank].status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP):
+            process = self._processes[rank]
+            if process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP):
                 return True
+            switches = process.num_ctx_switches().voluntary  # of the main thread
         except (KeyError, psutil.Error):
             return False
+        if pulse.switches is None:
+            pulse.switches = switches
+        elif switches - pulse.switches > 1 + (now - pulse.since):  # more than once a second
+            return True
         cpu = self._cpu(rank, with_children=True)
         if pulse.family is None:
             pulse.family = (now, cpu)
@@ -128,6 +136,8 @@ class Watch:
         if least < min(PROVEN, self._limit):
             return None
         waiting, asleep = self._sort(running)
+        if not waiting:
+            waiting, asleep = self._by_pending(asleep)
         if not waiting:
             return None
         missing = {rank: self._missing(rank, call) for rank, call in waiting.items()}
@@ -162,6 +172,17 @@ class Watch:
             else:
                 asleep[rank] = where
         return waiting, asleep
+
+    def _by_pending(self, asleep: dict[int, dict[str, Any]]) -> tuple[dict[int, Call], dict[int, dict[str, Any]]]:
+        """Where no main thread waits in communication: ranks in which another thread has a call under way."""
+        found = {
+            rank: call
+            for rank, where in asleep.items()
+            if where.get("pending")
+            and (call := self._board.find(rank, *where["pending"]))
+            and self._missing(rank, call)
+        }
+        return found, {rank: where for rank, where in asleep.items() if rank not in found}
 
     def _missing(self, rank: int, call: Call) -> tuple[int, ...]:
         """The ranks that a call needs and that have not come to it."""

@@ -15,7 +15,8 @@ from course.ranks.stall import name_ranks
 
 _CONSEQUENCE = re.compile(
     r"connection (closed|reset|refused|was)|broken pipe|socket closed|closed by peer|peer.*(closed|reset)|"
-    r"timed out waiting|process group.*(abort|destroy)|transport/tcp|recvBytes|sendBytes|application timeout",
+    r"monitoredBarrier|timed out waiting|process group.*(abort|destroy)|transport/tcp|recvBytes|sendBytes|"
+    r"application timeout",
     re.IGNORECASE,
 )
 SHOWN = 2  # tracebacks at most
@@ -45,7 +46,7 @@ def judge(ending: Ending, places: Places, notebook_names: Iterable[str] = ()) ->
     if primary:
         return RankError(_raised(primary, places, set(notebook_names)) + _freed(ending) + after, tuple(primary))
     if ending.stall:
-        text = f"the ranks wait for each other: {ending.stall.reason}\n{ending.stall.table()}"
+        text = f"the ranks wait for each other: {ending.stall.reason}\n{ending.stall.table()}{_refused(ending)}"
         return StallError(text + after, ending.stall.waits, ending.stall.reason)
     if ending.timed_out is not None:
         return RunTimeout(f"the run took longer than its timeout of {ending.timed_out:g} s{_were(ending)}{after}")
@@ -143,6 +144,12 @@ def _freed(ending: Ending) -> str:
 def _were(ending: Ending) -> str:
     said = [f"rank {rank} was in {wait.call} ({wait.line})" for rank, wait in sorted(ending.waited.items())]
     return f"; {', '.join(said)}" if said else ""
+
+
+def _refused(ending: Ending) -> str:
+    """Mismatches that the learner's code caught and passed over."""
+    said = {note for outcome in ending.outcomes.values() for note in outcome["notes"] if "was refused" in note}
+    return "".join(f"\nbefore that, {note}" for note in sorted(said)[:SHOWN])
 
 
 def _afterwards(ending: Ending) -> str:

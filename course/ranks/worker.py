@@ -71,6 +71,8 @@ class Worker:
         self._calls, self._control = Connection(calls), Connection(control)
         self._config = config
         self._released = False
+        self._pid = os.getpid()
+        self._streams: dict[str, io.TextIOWrapper] = {}
         self._num_modules = 0
         self._local: dict[str, tuple[str, int]] = {}  # modules beside the notebook: their file and when it changed
         self._settle(output)
@@ -86,14 +88,12 @@ class Worker:
 
     def _settle(self, output: int) -> None:
         """Be a process of its own: output, input, environment, memory, random numbers."""
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.close(output)
+        self._output = output
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open
-        self._open_streams()
+        self._connect_streams()
         os.environ.clear()
         os.environ.update(self._config["environment"])
         tempfile.tempdir = None
@@ -125,6 +125,8 @@ class Worker:
                 self._send(*self._run(header, payload))
 
     def _send(self, kind: str, header: dict[str, Any], payload: bytes = b"") -> None:
+        if os.getpid() != self._pid:  # a child that the learner's code forked, and that came back here: it is no rank
+            os._exit(0)
         self._calls.send_bytes(pickle.dumps((kind, header, payload)))
 
     def _answer_control(self) -> None:
@@ -185,7 +187,9 @@ class Worker:
         notes: list[str] = []
         self._boilerplate.notes_to(notes.append)
         self._places.cells.update(header["cells"])
+        self._connect_streams()
         self._follow(header)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm that the last run has set is not this run's
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -284,7 +288,11 @@ class Worker:
         return None if value is None or source.rstrip().endswith(";") else repr(value)
 
     def _failure(self, error: BaseException) -> dict[str, Any]:
-        name, message = type(error).__name__, str(error)
+        name = type(error).__name__
+        try:
+            message = str(error)
+        except Exception as why:  # an exception class of the learner's own
+            message = f"(its text cannot be made: {type(why).__name__})"
         if isinstance(error, SystemExit):
             name, message = "SystemExit", f"the code called exit({'' if error.code is None else repr(error.code)})"
         return {
@@ -306,18 +314,22 @@ class Worker:
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except (OSError, ValueError):  # closed by the learner's code
-                self._open_streams()
+            except (OSError, ValueError, AttributeError):  # closed or replaced by the learner's code
+                continue
 
     def _trim(self) -> None:
         """Give freed memory back to the system: what activations took is not needed until the next run."""
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
 
-    def _open_streams(self) -> None:
+    def _connect_streams(self) -> None:
+        """Lead descriptors 1 and 2 home, and sys.stdout and sys.stderr to them, whatever the last run did to them."""
         for name, fd in (("stdout", 1), ("stderr", 2)):
-            stream = io.TextIOWrapper(
-                io.FileIO(fd, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True, write_through=False
-            )
+            os.dup2(self._output, fd)
+            stream = self._streams.get(name)
+            if stream is None or stream.closed:
+                file = io.FileIO(fd, "w", closefd=False)
+                stream = io.TextIOWrapper(file, "utf-8", "backslashreplace", line_buffering=True)
+                self._streams[name] = stream
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from course.errors import RankDied, RankError
+from course.errors import RankDied, RankError, RunTimeout, StallError
 from course.ranks import Ranks
 
 
@@ -238,3 +238,95 @@ def test_prepared_by_rank_0_while_the_others_wait(ranks, tmp_path):
     assert ranks.run(prepare, str(tmp_path / "data")).values == ["ready"] * 3
     with pytest.raises(RankError, match="ranks 0, 1 and 2 raised RuntimeError: rank 0 could not prepare the data"):
         ranks.run(prepare, str(tmp_path / "no such folder" / "data"))
+
+
+def test_a_killed_fork_server_is_replaced_with_its_ranks():
+    with Ranks(2) as gang:
+        with pytest.raises(RankDied):
+            gang.run(lambda rank: os.kill(os.getppid(), signal.SIGKILL) if rank == 0 else time.sleep(60))
+        for _ in range(2):
+            assert gang.run(lambda rank: rank).values == [0, 1]
+
+
+def test_a_value_that_cannot_be_rebuilt_here_is_an_error_of_ours(ranks):
+    def wrapped():
+        return torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+
+    class Leaves:
+        def __reduce__(self):
+            return sys.exit, (3,)
+
+    for fn in (wrapped, lambda: Leaves()):
+        with pytest.raises(RankError, match="cannot be rebuilt in the notebook"):
+            ranks.run(fn)
+
+
+def test_an_exception_whose_text_cannot_be_made(ranks):
+    class Broken(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def fail():
+        raise Broken
+
+    with pytest.raises(RankError, match="Broken: .its text cannot be made"):
+        ranks.run(fail)
+
+
+def test_a_deep_recursion_is_shown_short(ranks):
+    def dive(n):
+        return dive(n + 1)
+
+    with pytest.raises(RankError, match="RecursionError") as caught:
+        ranks.run(dive, 0)
+    assert len(str(caught.value).splitlines()) < 24 and "more lines like these" in str(caught.value)
+
+
+def test_a_send_to_a_rank_that_is_not_there(ranks):
+    with pytest.raises(RankError, match="rank"):
+        ranks.run(lambda: dist.send(torch.ones(1), 9))
+
+
+def test_a_refused_call_that_was_caught_is_still_told(ranks):
+    def catch_it(rank):
+        try:
+            dist.all_reduce(torch.ones(3 if rank else 4))
+        except Exception:
+            return
+
+    with pytest.raises((StallError, RankError)) as caught:
+        ranks.run(catch_it)
+    assert "(4,) float32" in str(caught.value) and "(3,) float32" in str(caught.value)
+
+
+def test_a_child_that_the_code_forked_is_no_rank(ranks):
+    def fork():
+        return "child" if os.fork() == 0 else "parent"
+
+    def fork_and_raise():
+        if os.fork() == 0:
+            raise ValueError
+
+    assert ranks.run(fork).values == ["parent"] * 3
+    ranks.run(fork_and_raise)
+    assert ranks.run(lambda rank: rank).values == [0, 1, 2]
+
+
+def test_an_alarm_left_behind_does_not_ring_in_the_next_run(ranks):
+    ranks.run(lambda: signal.setitimer(signal.ITIMER_REAL, 0.2))
+    assert ranks.run(lambda rank: time.sleep(0.5) or rank).values == [0, 1, 2]
+
+
+def test_a_rank_that_becomes_another_program(ranks):
+    with pytest.raises(RunTimeout, match="ranks 0, 1 and 2 were started anew"):
+        ranks.run(lambda: os.execv("/bin/sleep", ["sleep", "100"]), timeout=1)
+
+
+def test_a_removed_folder_is_made_again():
+    import shutil
+
+    with Ranks(2) as gang:
+        shutil.rmtree(gang._gang.folder)
+        with pytest.raises(RankError):
+            gang.run(lambda rank: 1 // rank)
+        assert gang.run(lambda rank: rank).values == [0, 1]

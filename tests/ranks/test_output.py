@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 import threading
 import time
+
+import pytest
 
 from course.ranks.output import LIMIT, RankOutput, Screen
 
@@ -132,6 +135,20 @@ def test_bytes_that_are_no_text_do_no_harm(ranks):
 
 def test_closing_stdout_costs_only_that_run(ranks):
     ranks.run(lambda: sys.stdout.close())
+    assert ranks.run(lambda: print("again")).output == ["again\n"] * 3
+
+
+@pytest.mark.parametrize("what", ["fd", "null", "none", "string"])
+def test_whatever_a_run_does_to_its_streams_costs_only_that_run(ranks, what):
+    def disturb(what):
+        if what == "fd":
+            os.close(1)
+        elif what == "null":
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        else:
+            sys.stdout = None if what == "none" else io.StringIO()
+
+    ranks.run(disturb, what)
     assert ranks.run(lambda: print("again")).output == ["again\n"] * 3
 
 

@@ -168,6 +168,30 @@ def test_a_group_that_not_every_rank_makes(pair):
     stalls(pair, make, "rank 0 waits in new_group", "rank 1 has finished")
 
 
+def test_a_thread_that_waits_while_the_main_thread_joins_it(pair):
+    def threaded(rank):
+        import threading
+
+        if rank == 0:
+            thread = threading.Thread(target=lambda: dist.all_reduce(torch.ones(1)))
+            thread.start()
+            thread.join()
+
+    stalls(pair, threaded, "rank 0 waits in all_reduce", "rank 1 has finished")
+
+
+def test_a_thread_left_blocked_does_not_spoil_the_next_run(pair):
+    def leave():
+        import threading
+
+        thread = threading.Thread(target=lambda: dist.recv(torch.ones(1), 1 - dist.get_rank()), daemon=True)
+        thread.start()
+        thread.join(0.3)
+
+    pair.run(leave)
+    assert pair.run(lambda rank: rank).values == [0, 1]
+
+
 def test_a_rank_that_computes_is_never_a_stall(ranks):
     def compute(rank, seconds):
         if rank == 1:
@@ -192,6 +216,17 @@ def test_a_rank_whose_child_computes_is_no_stall(ranks):
         return rank
 
     assert ranks.run(compute, seconds=6).values == [0, 1, 2]
+
+
+def test_a_rank_that_polls_or_downloads_slowly_is_no_stall(ranks):
+    def poll(rank):
+        if rank == 1:
+            for _ in range(40):
+                time.sleep(0.1)
+        dist.barrier()
+        return rank
+
+    assert ranks.run(poll).values == [0, 1, 2]
 
 
 def test_sleeping_without_anyone_waiting_is_no_stall(ranks):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -55,10 +56,9 @@ class ForkServer:
     def alive(self) -> bool:
         """Whether the server still holds its end of the socket."""
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return True
-        except OSError:
+            said_something = bool(select.select([self._socket], [], [], 0)[0])
+            return not said_something or bool(self._socket.recv(1, socket.MSG_PEEK))
+        except (OSError, ValueError):  # ValueError: closed
             return False
 
     def fileno(self) -> int:

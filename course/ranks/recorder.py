@@ -61,6 +61,7 @@ class Entry:
     direct: bool  # called by the learner's own code, not by DDP or FSDP
     work: Any = None
     waited: bool = False
+    on_gpu: bool = False
     end: float | None = None
     done_order: int | None = None
     tensor: Any = None
@@ -274,6 +275,7 @@ class Recorder:
             call, operator.kind, operator.name, now, self.calls, nbytes(tensors), dtype_name(tensors), group,
             is_async, direct,
         )  # fmt: skip
+        entry.on_gpu = _device(args[0]) == "cuda"
         if operator.kind == SEND and is_async:
             entry.tensor, entry.version = args[0][0], args[0][0]._version
         self.calls += 1
@@ -375,6 +377,9 @@ class Recorder:
                 self._board.set_state(RUNNING, self.calls)
         if entry.kind == RECV and entry.call.peer < 0:
             self._name_source(entry)
+        if entry.on_gpu and not entry.work.is_completed():
+            self._pending[id(entry.work)] = entry  # the wait was for the stream: the GPU is still at it
+            return
         self._finish(entry, entry.end or now)
 
     def _name_source(self, entry: Entry) -> None:

@@ -66,7 +66,8 @@ class _Pulse:
 class Watch:
     """Looks at the ranks of one run again and again; `look` returns a Stall once there is one.
 
-    ask(rank): where its main thread is, as the worker answers; None when it does not answer.
+    ask(rank): where its main thread is, as the worker answers; None when it does not answer. spins: a rank that waits
+    uses the processor, as it does for a GPU; then what counts are unfinished calls, and not tried on GPUs yet.
     """
 
     def __init__(
@@ -102,7 +103,10 @@ class Watch:
         mark = (state.calls, state.since)
         cpu = self._cpu(rank)
         allowed = 0.02 + _BUSY * (now - pulse.since)
-        busy = cpu - pulse.cpu > allowed and not (self._spins and state.state == WAITING)
+        still = mark == pulse.mark and now - pulse.since > 1.0
+        if self._spins and still and (self._ask(rank) or {}).get("pending"):
+            return now - pulse.since  # waiting for a GPU burns a core: an unfinished call and no new one is the proof
+        busy = cpu - pulse.cpu > allowed
         if mark != pulse.mark or busy or (state.state != WAITING and self._may_go_on(rank, pulse, now)):
             self._pulses[rank] = _Pulse(now, cpu, mark)
             return 0.0
@@ -167,7 +171,7 @@ class Watch:
                 continue
             where = self._ask(rank) or {}
             pending = self._board.find(rank, *where["pending"]) if where.get("pending") else None
-            if pending and where["inner"] not in ("sleep",) and _in_torch(where):
+            if pending and (self._spins or _in_torch(where)):
                 waiting[rank] = pending  # a wait inside C++: DDP's backward, a functional collective
             else:
                 asleep[rank] = where

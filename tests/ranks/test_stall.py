@@ -260,3 +260,28 @@ def test_a_circle_of_three_mixed_calls():
         Wait(2, "waiting", "recv from 0", "a.py, line 3", (0,)),
     ]
     assert explain(waits).endswith("each waits for the next, in a circle")
+
+
+def test_ranks_that_burn_a_core_while_they_wait_are_judged_by_unfinished_calls(tmp_path):
+    import os
+
+    from course.ranks.board import RUNNING, Board, Call
+    from course.ranks.frames import Places
+    from course.ranks.stall import Watch
+
+    board = Board(tmp_path / "board", 2, 0, create=True)
+    call = Call(7, 0, "all_reduce", "", "a.py", 3, (0, 1), -1)
+    board.announce(call)
+    board.set_state(RUNNING, 1)
+
+    def verdict(pending):
+        where = {"file": "a.py", "line": 4, "inner": "synchronize", "pending": pending}
+        watch = Watch(board, {0: os.getpid()}, Places(), lambda rank: where, limit=1.5, spins=True)
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            if stall := watch.look([0], {1: "finished"}):
+                return stall
+        return None
+
+    assert "rank 0 waits in all_reduce (a.py, line 3) for rank 1" in verdict(call.key()).reason
+    assert verdict(None) is None

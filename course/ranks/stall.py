@@ -103,8 +103,7 @@ class Watch:
         mark = (state.calls, state.since)
         cpu = self._cpu(rank)
         allowed = 0.02 + _BUSY * (now - pulse.since)
-        still = mark == pulse.mark and now - pulse.since > 1.0
-        if self._spins and still and (self._ask(rank) or {}).get("pending"):
+        if self._spins and mark == pulse.mark and (self._ask(rank) or {}).get("pending"):
             return now - pulse.since  # waiting for a GPU burns a core: an unfinished call and no new one is the proof
         busy = cpu - pulse.cpu > allowed
         if mark != pulse.mark or busy or (state.state != WAITING and self._may_go_on(rank, pulse, now)):

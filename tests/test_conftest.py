@@ -20,12 +20,14 @@ def test_of_something():
 
 
 @pytest.mark.parametrize(
-    ("mark", "promised", "code"), [("browser", "1", 1), ("browser", "", 0), ("gpu", "1", 0)], ids=str
+    ("mark", "promised", "code"),
+    [("browser", "1", 1), ("slow", "1", 1), ("browser", "", 0), ("gpu", "1", 0)],
+    ids=str,
 )
 def test_promised_tests_must_run(tmp_path: Path, mark: str, promised: str, code: int) -> None:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_it.py").write_text(SKIPPED.format(mark=mark))
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    browser\n    gpu\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    browser\n    gpu\n    slow\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,

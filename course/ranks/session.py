@@ -36,7 +36,7 @@ class Ending:
     died: dict[int, int] = field(default_factory=dict)  # rank -> exit code, ended by itself or by the system
     memory: dict[int, int | None] = field(default_factory=dict)  # rank -> bytes that a dead rank had used at most
     killed: list[int] = field(default_factory=list)  # ranks that did not come back and were replaced
-    waited: dict[int, Wait] = field(default_factory=dict)  # what ranks waited in when they were freed
+    waited: dict[int, Wait] = field(default_factory=dict)  # where ranks were when they were told to stop
     stall: Stall | None = None
     timed_out: float | None = None
     interrupted: bool = False
@@ -125,9 +125,9 @@ class Session:
         spins = self._gang.uses_gpus
         return Watch(board, pids, self._places, self._ask, limit=limit, spins=spins)
 
-    def _ask(self, rank: int) -> dict[str, Any] | None:
+    def _ask(self, rank: int, patience: float = 0.5) -> dict[str, Any] | None:
         member = self._open.get(rank)
-        return member.ask(b"where") if member else None
+        return member.ask(b"where", patience) if member else None
 
     def _has_failed(self) -> bool:
         return bool(self._ending.died) or any("failed" in outcome for outcome in self._ending.outcomes.values())
@@ -190,7 +190,7 @@ class Session:
             self._stopping = True
             if self._gang.board is not None and not self._ending.waited:
                 pids = {rank: member.pid for rank, member in self._open.items()}
-                watch = Watch(self._gang.board, pids, self._places, self._ask, limit=1.0)
+                watch = Watch(self._gang.board, pids, self._places, lambda rank: self._ask(rank, 0.15), limit=1.0)
                 self._ending.waited = watch.snapshot(self._open)
             self._gang.free(list(self._open.values()))
             start = time.monotonic()

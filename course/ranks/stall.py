@@ -27,7 +27,7 @@ class Wait:
     """One rank's line in the table."""
 
     rank: int
-    state: str  # "waiting", "finished", "asleep" or "failed"
+    state: str  # "waiting", "finished", "asleep", "busy" or "failed"
     call: str = ""  # "all_reduce", "recv from 0"
     line: str = ""  # "In [5], line 12"
     for_whom: tuple[int, ...] = ()
@@ -151,13 +151,18 @@ class Watch:
         return Stall(tuple(waits), explain(waits))
 
     def snapshot(self, running: Iterable[int]) -> dict[int, Wait]:
-        """What each rank waits in right now, if it waits."""
-        calls = {rank: self._board.state(rank) for rank in running}
-        return {
-            rank: Wait(rank, "waiting", call_words(s.call), self._places.words(s.call.file, s.call.line))
-            for rank, s in calls.items()
-            if s.state == WAITING and s.call
-        }
+        """What each rank is in right now: a call that it waits in, or a line of the learner's."""
+        found = {}
+        for rank in running:
+            state = self._board.state(rank)
+            if state.state == WAITING and state.call:
+                line = self._places.words(state.call.file, state.call.line)
+                found[rank] = Wait(rank, "waiting", call_words(state.call), line)
+            else:
+                where = self._ask(rank)
+                line = self._places.words(where["file"], where["line"]) if where else "a call outside Python"
+                found[rank] = Wait(rank, "busy", "", line)
+        return found
 
     def _sort(self, running: list[int]) -> tuple[dict[int, Call], dict[int, dict[str, Any]]]:
         """Ranks that wait, with their call; and the others, with where they are."""

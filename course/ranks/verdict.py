@@ -122,7 +122,7 @@ def _died(ending: Ending, after: str) -> RankDied:
         why = f"was ended by {signal_name}{memory}"
     else:
         why = f"ended its own process with exit code {code}"
-    where = f" in {ending.waited[rank].call}" if rank in ending.waited else ""
+    where = f" in {ending.waited[rank].call}" if rank in ending.waited and ending.waited[rank].call else ""
     others = f" ({name_ranks(sorted(ending.died)[1:])} too)" if len(ending.died) > 1 else ""
     return RankDied(
         f"rank {rank} {why}{where}{others}{_freed(ending)}{after}", rank, signal_name, code if code >= 0 else None
@@ -131,19 +131,34 @@ def _died(ending: Ending, after: str) -> RankDied:
 
 def _freed(ending: Ending) -> str:
     """What the other ranks were doing."""
-    calls: dict[tuple[str, str], list[int]] = {}
-    for rank, wait in ending.waited.items():
-        calls.setdefault((wait.call, wait.line), []).append(rank)
-    lines = [
-        f"\n{name_ranks(ranks)} waited in {call} ({line}) and {'was' if len(ranks) == 1 else 'were'} freed"
-        for (call, line), ranks in calls.items()
-    ]
+    lines = []
+    for (state, call, line), ranks in _together(ending).items():
+        was = "was" if len(ranks) == 1 else "were"
+        did = (
+            f"waited in {call} ({line}) and {was} freed" if state == "waiting" else f"{was} at {line} and {was} stopped"
+        )
+        lines.append(f"\n{name_ranks(ranks)} {did}")
     return "".join(lines)
 
 
 def _were(ending: Ending) -> str:
-    said = [f"rank {rank} was in {wait.call} ({wait.line})" for rank, wait in sorted(ending.waited.items())]
+    """Where the ranks were when the run was ended, and which had finished."""
+    said = []
+    for (state, call, line), ranks in _together(ending).items():
+        was = "was" if len(ranks) == 1 else "were"
+        said.append(f"{name_ranks(ranks)} {was} {f'in {call} ({line})' if state == 'waiting' else f'at {line}'}")
+    finished = [rank for rank, outcome in ending.outcomes.items() if "failed" not in outcome]
+    if finished and said:
+        said.append(f"{name_ranks(finished)} had finished")
     return f"; {', '.join(said)}" if said else ""
+
+
+def _together(ending: Ending) -> dict[tuple[str, str, str], list[int]]:
+    """Ranks that were in the same call, or at the same line, told together."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for rank, wait in sorted(ending.waited.items()):
+        alike.setdefault((wait.state, wait.call, wait.line), []).append(rank)
+    return alike
 
 
 def _refused(ending: Ending) -> str:

@@ -82,8 +82,15 @@ def test_one_press_stops_every_rank_and_keeps_the_notebook(fn, lost):
 def test_a_timeout_does_the_same(pair):
     with pytest.raises(RunTimeout, match="longer than its timeout of 0.5 s"):
         pair.run(spins, timeout=0.5)
-    with pytest.raises(RunTimeout, match="rank 0 was in recv from 1"):
+    with pytest.raises(RunTimeout, match=r"rank 0 was in recv from 1 \(.*\), rank 1 was at test_stop.py, line"):
         pair.run(stuck_in_cpp, timeout=1)
+
+    def one_spins(rank):
+        while rank == 1:
+            pass
+
+    with pytest.raises(RunTimeout, match=r"rank 1 was at test_stop.py, line \d+, rank 0 had finished"):
+        pair.run(one_spins, timeout=1)
 
 
 def kernel(code, **kwargs):

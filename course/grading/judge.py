@@ -5,13 +5,14 @@ The learner's code runs in ranks only. Which checks there are stands in `checks`
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import dis
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from types import FunctionType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import Any
 
 from course.errors import GradingError
@@ -71,7 +72,7 @@ def judge(exercise: Exercise, learner: Any, *, limits: Limits | None = None, ran
     if is_stub(learner):
         return Report(exercise.id, exercise.level, exercise.points, attempted=False)
     lines: list[Line] = []
-    with Bench(learner, limits, ranks) as bench:
+    with _plain_torch(), Bench(learner, limits, ranks) as bench:
         for check in checks_of(exercise.id):
             try:
                 lines.append(_line(check, bench, lines))
@@ -81,6 +82,20 @@ def judge(exercise: Exercise, learner: Any, *, limits: Limits | None = None, ran
                     return Report(exercise.id, exercise.level, exercise.points, attempted=False, unfinished=sentence)
                 lines.append(_troubled(check, trouble, lines))
     return Report(exercise.id, exercise.level, exercise.points, tuple(lines))
+
+
+@contextlib.contextmanager
+def _plain_torch() -> Iterator[None]:
+    """What a notebook sets for all of torch does not change the oracles, nor do they change its random numbers."""
+    import torch
+
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), torch.device("cpu"):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def _line(check: Check, bench: Bench, before: list[Line]) -> Line:
@@ -178,8 +193,11 @@ def is_stub(learner: Any) -> bool:
         methods = [value for value in vars(learner).values() if isinstance(value, FunctionType)]
         plain_base = all(base.__module__.partition(".")[0] in ("builtins", "torch") for base in learner.__bases__)
         return plain_base and all(is_stub(method) for method in methods)
-    code = getattr(inspect.unwrap(learner) if callable(learner) else learner, "__code__", None)
-    if code is None:
+    try:
+        code = getattr(inspect.unwrap(learner) if callable(learner) else learner, "__code__", None)
+    except ValueError:  # an object that has every attribute, `__wrapped__` too
+        return False
+    if not isinstance(code, CodeType):
         return False
     instructions = list(dis.get_instructions(code))
     operations = {instruction.opname for instruction in instructions}

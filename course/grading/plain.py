@@ -42,6 +42,8 @@ def plain(value: Any, depth: int = 6) -> Any:
         return kind(plain(item, depth - 1) for item in value)
     if depth and kind is dict:
         return {plain(key, depth - 1): plain(item, depth - 1) for key, item in value.items()}
+    if depth and kind.__bases__ == (tuple,) and hasattr(kind, "_fields"):  # a namedtuple is a tuple
+        return tuple(plain(item, depth - 1) for item in tuple.__iter__(value))
     if kind is range:
         return Foreign("range")
     return _number(value, kind) or _tensor(value, kind) or Foreign(kind.__name__)
@@ -98,7 +100,10 @@ def real_number(value: Any) -> float | None:
         value = value.value
     if type(value) is TensorData:
         value = value.numbers[0] if len(value.numbers) == 1 else None
-    return float(value) if type(value) in (int, float) else None
+    try:
+        return float(value) if type(value) in (int, float) else None
+    except OverflowError:  # an int beyond every float
+        return math.inf
 
 
 def type_in_words(value: Any) -> str:

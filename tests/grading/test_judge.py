@@ -11,8 +11,10 @@ import torch.distributed as dist
 
 import course.grading as grading
 from course.errors import GradingError
-from course.grading.judge import find, is_stub, lookup
+from course.grading.exercises import EXERCISES
+from course.grading.judge import find, is_stub, judge, lookup
 from course.grading.report import Report
+from tests.grading.bank import answers
 
 
 def made(source: str, name: str) -> Any:
@@ -198,3 +200,29 @@ def test_the_solution_is_an_answer_that_passes(name: str) -> None:
     future, rest = "from __future__ import annotations\n", imports.replace("from __future__ import annotations\n", "")
     report = judge(grading.EXERCISES[name], made(future + rest + source, name))
     assert report.passed, str(report)
+
+
+def test_what_a_notebook_sets_for_torch_changes_no_verdict_and_is_kept(own_store: Path) -> None:
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(11)
+    state = torch.get_rng_state()
+    try:
+        with torch.no_grad():
+            answer = next(a for a in answers("accumulate_without_sync") if a.kind == "right")
+            assert judge(EXERCISES["accumulate_without_sync"], answer.build()).passed
+            assert torch.get_default_dtype() == torch.float64 and torch.equal(torch.get_rng_state(), state)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_an_object_that_has_every_attribute_is_no_stub() -> None:
+    class Yes:
+        def __getattr__(self, name: str) -> Any:
+            return Yes()
+
+        def __call__(self) -> int:
+            return 0
+
+    assert not is_stub(Yes())

@@ -84,9 +84,9 @@ def _compared(bench: Bench, cases: tuple[Case, ...]) -> Finding | None:
         if number is None:
             return Finding(f"{asked} returned {type_in_words(value)}", "a number", "", lazy(value))
         want = exposed(backward, sent)
-        if not math.isclose(number, want, rel_tol=1e-6, abs_tol=1e-9):
+        if not math.isclose(number, want, rel_tol=1e-6, abs_tol=1e-6):
             advice = "Draw this case: backward above, the link below."
-            return Finding(f"{asked} returned {number:.4g}", f"{want:.4g}", advice, _mistake(bench))
+            return Finding(f"{asked} returned {number:.6g}", f"{want:.6g}", advice, _mistake(bench))
     return None
 
 
@@ -101,7 +101,7 @@ def _mistake(bench: Bench) -> Mistake | None:
     for mistake, guess in _GUESSES:
         predicted = [guess(backward, sent) for backward, sent in cases]
         pairs = zip(numbers, predicted, strict=True)
-        if all(n is not None and math.isclose(n, p, rel_tol=1e-6, abs_tol=1e-9) for n, p in pairs):
+        if all(n is not None and math.isclose(n, p, rel_tol=1e-6, abs_tol=1e-6) for n, p in pairs):
             return mistake
     return None
 

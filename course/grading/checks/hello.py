@@ -77,7 +77,7 @@ def _rank_mistake(bench: Bench) -> Mistake | None:
         return SWAPPED_PAIR
     if ranks == [1, 2, 3, 4]:
         return COUNTS_FROM_ONE
-    return SAME_RANK if len(set(map(repr, ranks))) == 1 and type(ranks[0]) is int else None
+    return SAME_RANK if _one_number(ranks) else None
 
 
 def _swapped(result: Result) -> bool:
@@ -100,11 +100,21 @@ def _size_mistake(bench: Bench, sizes: dict[int, list[Any]]) -> Mistake | None:
         return SWAPPED_PAIR
     if all(found == [n - 1] * n for n, found in sizes.items()):
         return LAST_RANK
-    return FIXED_WORLD_SIZE if len({repr(item) for found in sizes.values() for item in found}) == 1 else None
+    return FIXED_WORLD_SIZE if _one_number([item for found in sizes.values() for item in found]) else None
+
+
+def _one_number(items: list[Any]) -> bool:
+    return all(type(item) is int and item == items[0] for item in items)
 
 
 def _listed(items: Any) -> str:
-    return ", ".join(str(item) if type(item) in (int, float, str) else type_in_words(item) for item in items)
+    return ", ".join(_shown(item) for item in items)
+
+
+def _shown(item: Any) -> str:
+    if type(item) is int and item.bit_length() > 64:
+        return "an int of many digits"
+    return str(item) if type(item) in (int, float, str) else type_in_words(item)
 
 
 CHECKS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from course.grading.bench import Bench, Seat
@@ -170,6 +171,11 @@ def _cut_mistake(sizes: list[int], n: int) -> Mistake | None:
 
 
 def _epochs(bench: Bench) -> Finding | None:
+    for epoch, seed in ((0, 0), (1, 0), (0, 1)):
+        order = _shares(bench, 1, 23, epoch=epoch, seed=seed)[0]
+        if len({(after - before) % 23 for before, after in pairwise(order)}) <= 2:  # in order, backwards, or rotated
+            got = f"with 1 rank, epoch {epoch} and seed {seed}, the order is {_some(order)}, in even steps"
+            return Finding(got, "a shuffled order", "", NOT_SHUFFLED)
     for ranks in SIZES:
         first, second = _shares(bench, ranks, 23), _shares(bench, ranks, 23, epoch=1)
         if _in_order(first) and first == second:

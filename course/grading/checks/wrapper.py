@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import isclass, isfunction
+from types import CodeType
 from typing import Any
 
 from course.grading.bench import Bench, Result, Seat, Trouble
@@ -112,9 +115,27 @@ def _average(bench: Bench) -> Finding | None:
 
 
 def _uses_futures(learner: Any) -> bool:
-    """Whether the class waits through futures, which the recorder does not count as waiting."""
-    codes = [value.__code__ for value in vars(learner).values() if hasattr(value, "__code__")]
-    return any("get_future" in code.co_names for code in codes)
+    """Whether the class waits through futures, or asks until it is done, which the recorder does not see."""
+    classes = [c for c in inspect.getmro(learner) if c.__module__ == learner.__module__] if isclass(learner) else []
+    waiting = [f for f in (learner, *(value for c in classes for value in vars(c).values())) if isfunction(f)]
+    seen: set[CodeType] = set()
+    while waiting:
+        code, names = waiting[-1].__code__, waiting.pop().__globals__
+        codes = [code]
+        while codes:
+            code = codes.pop()
+            if {"get_future", "is_completed"} & set(code.co_names):
+                return True
+            if code not in seen:
+                seen.add(code)
+                codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+                called = [names[name] for name in code.co_names if name in names]
+                waiting += [f for f in called if isfunction(f) and f.__module__ == learner.__module__]
+                waiting += [
+                    f for c in called if isclass(c) and c.__module__ == learner.__module__
+                    for f in vars(c).values() if isfunction(f)
+                ]  # fmt: skip
+    return False
 
 
 def _scale_mistake(result: Result, n: int) -> Mistake | None:
@@ -218,7 +239,8 @@ def _buckets(bench: Bench) -> Finding | None:
         sent = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes > 8 * names]
         small = [span.nbytes for span in _step_calls(result, 0, 1) if span.nbytes <= 8 * names]
         what = f"with bucket_bytes={bucket_bytes} and {names} parameters of {total} bytes in all"
-        largest = max(bucket_bytes, 4 * WIDTH * WIDTH) + 8 * names
+        flags = max(0, sum(sent) + sum(small) - total)  # what travels besides the gradients, perhaps with them
+        largest = max(bucket_bytes, 4 * WIDTH * WIDTH) + min(flags, 8 * names)
         if max(sent, default=0) > largest:
             return Finding(f"{what}, one all-reduce holds {max(sent)} bytes", "", "", BUCKET_TOO_BIG)
         if bucket_bytes == BUCKET and len(sent) + len(small) > 2 * total / bucket_bytes + 4:

@@ -472,3 +472,38 @@ class DataParallel(Base):
     def write(self, bucket, flat):
         dist.all_reduce(flat)
         super(type(self), self).write(bucket, flat / dist.get_world_size())
+
+
+@right("futures, in a helper of its own")
+class DataParallel(Base):
+    def send(self, bucket):
+        flat = self.flatten(bucket) / dist.get_world_size()
+
+        def start():
+            return dist.all_reduce(flat, async_op=True).get_future()
+
+        self.sent.append((bucket, flat, start()))
+
+
+@right("asks until each is done")
+class DataParallel(Base):
+    def finish(self):
+        self.send_rest()
+        for bucket, flat, handle in self.sent:
+            while not handle.is_completed():
+                pass
+            self.write(bucket, flat)
+        self.reset()
+
+
+@wrong("BUCKET_TOO_BIG", points=15)
+class DataParallel(Base):
+    def plan(self, bucket_bytes):  # a parameter larger than a bucket joins the one that is open
+        self.buckets, size = [], 0
+        for p in reversed(self.to_send()):
+            if not self.buckets or (p.nbytes <= bucket_bytes and size + p.nbytes > bucket_bytes):
+                self.buckets.append([])
+                size = 0
+            self.buckets[-1].append(p)
+            size += p.nbytes
+        self.reset()

@@ -325,3 +325,14 @@ def average_gradients(module):
             dist.all_reduce(p.grad)
             p.grad /= dist.get_world_size()
             p.grad += 1e-7 * dist.get_rank()
+
+
+@right("leaves torch's defaults changed behind it")
+def average_gradients(module):
+    for p, count in zip(module.parameters(), agree(module)):
+        if count:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)

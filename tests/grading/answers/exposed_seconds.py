@@ -145,3 +145,16 @@ def exposed_seconds(backward, all_reduces):
     for ready, seconds in sorted(all_reduces, key=lambda pair: -pair[1]):
         free = max(free, ready) + seconds
     return max(0.0, free - backward)
+
+
+@right("in float32")
+def exposed_seconds(backward, all_reduces):
+    free = torch.zeros(1)
+    for ready, seconds in all_reduces:
+        free = torch.maximum(free, torch.tensor(ready)) + seconds
+    return torch.relu(free - backward).item()
+
+
+@wrong(says="returned inf", points=0)
+def exposed_seconds(backward, all_reduces):
+    return 10**400

@@ -119,3 +119,21 @@ def hello_rank():
 @wrong(says="the first numbers are", points=1)
 def hello_rank():
     return 12 * dist.get_rank(), dist.get_rank()
+
+
+@right("a named tuple")
+def hello_rank():
+    from collections import namedtuple
+
+    return namedtuple("Place", "rank world_size")(dist.get_rank(), dist.get_world_size())
+
+
+@wrong(says="an int of many digits", points=1)
+def hello_rank():
+    return 10**5000, 10**5000
+
+
+@wrong(says="raised NotImplementedError", points=0)
+def hello_rank():
+    torch.ones(1) & torch.ones(1)
+    return dist.get_rank(), dist.get_world_size()

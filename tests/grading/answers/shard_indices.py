@@ -219,3 +219,16 @@ def shard_indices(n, rank, world_size, *, epoch=0, seed=0):
 def shard_indices(n, rank, world_size, *, epoch=0, seed=0):
     generator = random.Random(f"{seed}/{epoch}")
     return [generator.randrange(n) for _ in range(rank, n, world_size)]
+
+
+@wrong("NOT_SHUFFLED", points=7)
+def shard_indices(n, rank, world_size, *, epoch=0, seed=0):
+    return [(i + epoch + 5 * seed) % n for i in range(rank, n, world_size)]
+
+
+@wrong("NOT_SHUFFLED", points=7)
+def shard_indices(n, rank, world_size, *, epoch=0, seed=0):
+    order = list(range(n))
+    if epoch or seed:
+        random.Random(f"{seed}/{epoch}").shuffle(order)
+    return order[rank::world_size]

@@ -41,9 +41,9 @@ class Comparison:
             return "agree: equal to the bit"
         if self.agree:
             return f"agree: worst relative difference {self.worst:.1e}, tolerance {self.tolerance:g}"
-        factor = f"; {self.ratio:.2f} times everywhere" if self.ratio is not None else ""
+        factor = f"{self.ratio:.2f} times everywhere; " if self.ratio is not None else ""
         place = f" at {self.where}" if self.where else ""
-        return f"DIFFER: worst relative difference {self.worst:.1e}{place}, tolerance {self.tolerance:g}{factor}"
+        return f"DIFFER: {factor}worst relative difference {self.worst:.1e}{place}, tolerance {self.tolerance:g}"
 
 
 def compare(a: object, b: object, tolerance: float = 1e-6) -> Comparison:

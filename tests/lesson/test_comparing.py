@@ -34,7 +34,7 @@ def test_a_constant_factor_is_named(values, factor):
 def test_forgotten_division_reads_two_even_with_zeros_and_both_signs():
     gradient = torch.tensor([[0.5, -3.0], [0.0, 1e-4]])
     found = compare([gradient * 2, torch.tensor(4.0)], [gradient, 2.0])
-    assert repr(found).endswith("2.00 times everywhere")
+    assert repr(found).startswith("DIFFER: 2.00 times everywhere")
 
 
 def test_a_difference_without_a_factor_names_none():

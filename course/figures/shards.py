@@ -15,6 +15,7 @@ from course.figures.page import BLUE, GREEN, ORANGE, PINK, SKY, VERMILION, PageA
 RANK_COLOURS = (SKY, ORANGE, GREEN, PINK, "#F0E442", VERMILION, BLUE, "#999999")
 IN_A_ROW = 25
 MOST_LISTED = 12
+LEGEND = "One box a sample, in order 0, 1, 2…; the number in it is the rank that takes it."
 
 
 def rank_colour(rank: int) -> str:
@@ -54,7 +55,7 @@ def draw_shards(n: int, shares: Sequence[Sequence[int]], *, ax: Axes | None = No
     """Axes with n squares, sample 0 top left; the number in a square is the rank that gets it ('–': nobody)."""
     rows = -(-n // IN_A_ROW) if n else 1
     if ax is None:
-        ax = page_axes(9.0, 0.9 + 0.36 * rows)
+        ax = page_axes(9.0, 1.1 + 0.36 * rows)
     for sample, ranks in enumerate(owners(n, shares)):
         row, column = divmod(sample, IN_A_ROW)
         colour = rank_colour(ranks[0]) if ranks else "white"
@@ -66,7 +67,7 @@ def draw_shards(n: int, shares: Sequence[Sequence[int]], *, ax: Axes | None = No
     ax.set_aspect("equal")
     ax.set_xticks(range(0, IN_A_ROW, 5))
     ax.set_yticks(range(rows), [str(row * IN_A_ROW) for row in range(rows)])
-    ax.set_xlabel("sample number (row start + column)")
+    ax.set_xlabel(f"sample number (row start + column)\n{LEGEND}")
     if isinstance(ax, PageAxes):
         ax.heading = f"{n} samples over {len(shares)} ranks"
         sizes = ", ".join(f"rank {rank} {len(share)}" for rank, share in enumerate(shares))

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from course.errors import UsageError
 from course.figures.page import Table
-from course.figures.shards import draw_shards, judge_shares, owners, rank_colour, shards_table
+from course.figures.shards import LEGEND, draw_shards, judge_shares, owners, rank_colour, shards_table
 
 CONTROLS = (  # trait, words, least, most
     ("n", "samples", 0, 200),
@@ -91,6 +91,7 @@ class ShardExplorer(ipywidgets.VBox):
             for sample, ranks in enumerate(owners(self.n, self.shares))
         )
         return (
+            f'<div aria-hidden="true">{LEGEND}</div>'
             f'<div aria-hidden="true" style="max-width:52em;line-height:1">{squares}</div>'
             f'<div role="status" aria-live="polite">{self.table()._repr_html_()}</div>'
         )

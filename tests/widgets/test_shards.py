@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course.errors import UsageError
-from course.figures.shards import IN_A_ROW, draw_shards, judge_shares, owners
+from course.figures.shards import IN_A_ROW, LEGEND, draw_shards, judge_shares, owners
 from course.widgets import ShardExplorer
 
 
@@ -36,6 +36,11 @@ def test_traits_set_by_code_reach_the_controls_and_the_text():
     assert field(explorer, "samples").value == 7
     assert repr(explorer).startswith("ShardExplorer(n=7, world_size=4, epoch=0, seed=0)\nAll 7 samples are dealt")
     assert explorer._repr_mimebundle_()["text/plain"] == repr(explorer)
+
+
+def test_the_widget_and_its_picture_say_what_a_box_and_its_number_are():
+    explorer = ShardExplorer(strided)
+    assert LEGEND in explorer._picture.value and LEGEND in explorer.figure().get_xlabel()
 
 
 @given(n=st.integers(0, 200), world_size=st.integers(1, 8))

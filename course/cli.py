@@ -245,8 +245,11 @@ def grade(
 ) -> None:
     """Grade the answers in notebooks, in processes of their own.
 
-    Exit code 0: no answer is wrong (exercises that were not attempted do not count). Exit code 1: an answer fails a
-    check, or a page could not be graded. The other pages are graded all the same.
+    Exit code 0: no answer is wrong (exercises that were not attempted do not count).
+
+    Exit code 1: an answer fails a check, or a page could not be graded; the other pages are graded all the same.
+
+    Exit code 2: a page is not there, or is a folder; nothing is graded.
     """
     failed = False
     for page in pages:
@@ -275,7 +278,8 @@ def _grade_page(page: Path, as_json: bool, record: bool) -> bool:
         exercises = [report.to_dict() | {"points": report.points, "passed": report.passed} for report in reports]
         print(json.dumps({"page": str(page), "points": points, "total": total, "exercises": exercises}), flush=True)
     else:
-        print(f"{page.name}: {points} of {total} points", flush=True)
+        kept = "" if record else " (not recorded: --record keeps them as your progress)"
+        print(f"{page.name}: {points} of {total} points{kept}", flush=True)
     return all(report.passed for report in reports if report.attempted)
 
 

@@ -121,7 +121,10 @@ def read(path: Path) -> NotebookNode:
         raise NotebookError(f"{path} cannot be read ({error}): check the path and its permissions") from None
     except Exception as error:  # nbformat lets errors of json, jsonschema and its own through
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise NotebookError(f"{path} is not a notebook ({first[:120]}): name an .ipynb file") from None
+        raise NotebookError(
+            f"{path} is not a notebook that can be read, it may be empty or damaged ({first[:120]}): "
+            f"open it in JupyterLab and save it, or name another page"
+        ) from None
 
 
 def tags(cell: NotebookNode) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -59,10 +59,13 @@ class Places:
         return last
 
 
-def of_traceback(tb: TracebackType | None, places: Places) -> tuple[Frame, ...]:
-    """The learner's frames of a traceback, outermost first; all of them where none is the learner's."""
-    steps = list(traceback.walk_tb(tb))
-    mine = [(f, n) for f, n in steps if not places.is_foreign(f.f_code)] or steps
+def of_error(error: BaseException, places: Places) -> tuple[Frame, ...]:
+    """The learner's frames of an error, outermost first; where none is the learner's, the last few of others."""
+    if isinstance(error, SyntaxError) and error.filename in places.cells:
+        return (Frame(error.filename, error.lineno or 1, "<module>", (error.text or "").strip()),)
+    steps = list(traceback.walk_tb(error.__traceback__))
+    others = [(f, n) for f, n in steps if not f.f_code.co_filename.startswith(_HERE)][-3:]
+    mine = [(f, n) for f, n in steps if not places.is_foreign(f.f_code)] or others
     return tuple(
         Frame(f.f_code.co_filename, n, f.f_code.co_name, linecache.getline(f.f_code.co_filename, n).strip())
         for f, n in mine

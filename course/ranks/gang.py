@@ -25,6 +25,7 @@ from course.ranks.board import Board
 from course.ranks.output import read_available
 from course.ranks.starter import START_LIMIT, Starters
 
+LEAVE_LIMIT = 3.0  # seconds to leave a group; it takes milliseconds
 COLLECTIVE_LIMIT = 24 * 3600  # seconds: torch's own time-out, out of the way of ours
 
 
@@ -38,6 +39,7 @@ class Member:
     output: int
     unanswered: int = 0
     dead: bool = False
+    joined: bool = False
 
     def ask(self, request: bytes, patience: float = 0.5) -> dict[str, Any] | None:
         """Put a request to the rank's second thread; its answer, or None if it cannot answer now."""
@@ -80,6 +82,7 @@ class Gang:
         self.board: Board | None = None
         self._board_path: Path | None = None
         self.had_groups = False
+        self.replaced: list[int] = []  # ranks that had to be replaced while joining, since this was last looked at
 
     @property
     def threads(self) -> int:
@@ -108,11 +111,16 @@ class Gang:
         self.members, self.parked = everyone[:world_size], everyone[world_size:]
         for member in self.parked:
             member.send("leave", {})
+            member.joined = False
         self._await(self.parked, "left")
         self.join()
 
     def join(self) -> None:
-        """(Re)join all members into one group, over a store and a board of their own."""
+        """(Re)join all members into one group, over a store and a board of their own.
+
+        A member that cannot leave its old group (gloo may hang on operations that nobody waited for) is replaced.
+        """
+        self._leave_old_group()
         if self.board is not None:
             self.board.close()
         for old in (self._board_path, getattr(self, "_store", None)):
@@ -129,8 +137,38 @@ class Gang:
                 "threads": self.threads, "limit": COLLECTIVE_LIMIT,
             }  # fmt: skip
             member.send("join", header)
-        answers = self._await(self.members, "joined")
-        self.had_groups = any(answer["had_groups"] for answer in answers)
+        self._await(self.members, "joined")
+        for member in self.members:
+            member.joined = True
+
+    def _leave_old_group(self) -> None:
+        old = [member for member in self.members if member.joined]
+        for member in old:
+            member.send("leave", {})
+        answers = self._collect(old, "left", LEAVE_LIMIT)
+        self.had_groups = any(answer["had_groups"] for answer in answers.values())
+        late = [member for member in old if member not in answers]
+        self.kill(late)
+        for member, new in zip(late, self._start(len(late)), strict=True):
+            rank = self.members.index(member)
+            self.replaced.append(rank)
+            member.close()
+            self.members[rank] = new
+
+    def _collect(self, members: list[Member], kind: str, limit: float) -> dict[Member, dict[str, Any]]:
+        """The answers of those members that answer within `limit` seconds."""
+        answers: dict[Member, dict[str, Any]] = {}
+        deadline = time.monotonic() + limit
+        while (open_ := [m for m in members if m not in answers]) and (left := deadline - time.monotonic()) > 0:
+            for connection in wait([m.calls for m in open_], left):
+                member = next(m for m in open_ if m.calls is connection)
+                try:
+                    got, header, _ = pickle.loads(member.calls.recv_bytes())
+                except (EOFError, OSError):
+                    return answers
+                if got == kind:
+                    answers[member] = header
+        return answers
 
     def _start(self, number: int) -> list[Member]:
         if number <= 0:

@@ -6,6 +6,7 @@ The gang of a notebook: the `Ranks` that the learner made and still has open, el
 from __future__ import annotations
 
 import argparse
+import ast
 import linecache
 import shlex
 import sys
@@ -14,7 +15,7 @@ from typing import Any, NoReturn
 
 from course.errors import UsageError
 from course.ranks.output import tagged
-from course.ranks.pool import Ranks
+from course.ranks.pool import Ranks, number_of_ranks
 
 USAGE = "%%ranks [-n NUMBER] [--rank 0,2] [--timeout SECONDS] [--quiet]"
 
@@ -42,7 +43,10 @@ class RanksMagic:
         self._cells = 0
 
     def __call__(self, line: str, cell: str) -> None:
-        options = _parser().parse_args(shlex.split(line))
+        try:
+            options = _parser().parse_args(shlex.split(line))
+        except ValueError as error:  # of shlex: a quotation that is not closed
+            raise UsageError(f"%%ranks {line}: {error}; it is used as {USAGE}") from None
         ranks = self._gang(options.n)
         only = _chosen(options.rank, ranks.world_size)
         source, timed = _plain_python(cell)
@@ -67,6 +71,8 @@ class RanksMagic:
 
     def _gang(self, n: int | None) -> Ranks:
         """The open gang of this notebook, of `n` ranks if a number is given."""
+        if n is not None:
+            number_of_ranks(n)
         live = self._named() or (self._own if self._own is not None and not self._own.closed else None)
         if live is None:
             live = self._own = Ranks(n)
@@ -105,9 +111,19 @@ def _plain_python(cell: str) -> tuple[str, bool]:
             lines[number], timed = "", True
         elif text.startswith("%matplotlib"):
             lines[number] = ""
-        elif text.startswith(("%", "!")) and line[:1] in "%!":
-            raise UsageError(f"line {number + 2}: `{text}` is notebook syntax, which ranks do not have: use Python")
-    return "\n".join(lines), timed
+        elif text:
+            break
+    source = "\n".join(lines)
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        for number, line in enumerate(lines):
+            if line.lstrip().startswith(("%", "!")):
+                text = line.strip()
+                raise UsageError(
+                    f"line {number + 2}: `{text}` is notebook syntax, which ranks do not have: use Python"
+                ) from None
+    return source, timed
 
 
 def register(shell: Any) -> None:

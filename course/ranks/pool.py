@@ -25,6 +25,7 @@ from course.ranks.gang import Gang
 from course.ranks.history import as_trace
 from course.ranks.output import Screen, read_available, tagged
 from course.ranks.session import Ending, Session, interrupts_held
+from course.ranks.stall import name_ranks
 from course.ranks.verdict import judge
 from course.trace import Trace
 
@@ -77,7 +78,7 @@ class Ranks:
         start: str = "auto",
     ) -> None:
         gpus = _gpus() if device != "cpu" else 0
-        self._n = _number_of_ranks(n, gpus)
+        self._n = number_of_ranks(n, gpus)
         self._device = _device(device, self._n, gpus)
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(
@@ -96,12 +97,12 @@ class Ranks:
         self._warned: set[tuple[str, int]] = set()
         self._gang: Gang | None = Gang(start, device=self._device, threads=threads, cores=usable_cores())
         self._finalizer = weakref.finalize(self, self._gang.close)
-        with interrupts_held():
-            try:
+        try:
+            with interrupts_held(then_raise=True):
                 self._gang.form(self._n)
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     # --- what a learner calls -----------------------------------------------------------------------------------------
 
@@ -169,15 +170,15 @@ class Ranks:
 
     def resize(self, n: int) -> None:
         """Form the group anew with `n` ranks; ranks too many wait outside, variables of ranks stay."""
-        n = _number_of_ranks(n, 0)
-        with interrupts_held(), self._alone() as gang:
+        n = number_of_ranks(n)
+        with interrupts_held(then_raise=True), self._alone() as gang:
             gang.form(n)
             self._n = n
 
     def restart(self, n: int | None = None) -> None:
         """End every rank and start new ones, `n` or as many as there were, with no variables."""
-        n = self._n if n is None else _number_of_ranks(n, 0)
-        with interrupts_held(), self._alone() as gang:
+        n = self._n if n is None else number_of_ranks(n)
+        with interrupts_held(then_raise=True), self._alone() as gang:
             gang.end_members()
             gang.form(n)
             self._n = n
@@ -291,6 +292,13 @@ class Ranks:
                 gang.repair()
             elif kind in ("call", "cell") and _left_over(ending):
                 gang.join()
+            if gang.replaced:
+                self._held.clear()
+                if self._live:
+                    _write(
+                        f"note: {name_ranks(gang.replaced)} could not leave the old group, and is new: no variables\n"
+                    )
+                gang.replaced.clear()
 
     def _values(self, ending: Ending, only: list[int] | None = None) -> Run:
         ranks = sorted(ending.outcomes)
@@ -363,7 +371,8 @@ def _gpus() -> int:
     return torch.cuda.device_count()  # asks the driver's library, and makes no context
 
 
-def _number_of_ranks(n: object, gpus: int) -> int:
+def number_of_ranks(n: object, gpus: int = 0) -> int:
+    """`n` if a gang can have that many ranks; without one, a GPU each where there are several, else 2."""
     if n is None:
         return gpus if gpus > 1 else 2
     if isinstance(n, bool) or not isinstance(n, int):

@@ -220,13 +220,19 @@ class Session:
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold back the stop button for the moment that cleaning up takes."""
+def interrupts_held(*, then_raise: bool = False) -> Iterator[None]:
+    """Hold back the stop button for the moment that the block takes.
+
+    then_raise: a press meanwhile is a KeyboardInterrupt after the block; without it, it is what the block is about.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    presses: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    if presses and then_raise:
+        raise KeyboardInterrupt

@@ -50,8 +50,7 @@ def judge(ending: Ending, places: Places, notebook_names: Iterable[str] = ()) ->
         return StallError(text + after, ending.stall.waits, ending.stall.reason)
     if ending.timed_out is not None:
         return RunTimeout(f"the run took longer than its timeout of {ending.timed_out:g} s{_were(ending)}{after}")
-    failures = [f for f in _failures(ending) if f.type_name != "KeyboardInterrupt"]
-    if failures:
+    if failures := _failures(ending):
         return RankError(_raised(failures, places, set()) + after, tuple(failures))
     return RanksError(f"{name_ranks(ending.killed)} did not come back{after}")
 

@@ -31,7 +31,7 @@ from course.ranks import wire
 from course.ranks.arguments import OURS, arrange
 from course.ranks.board import Board
 from course.ranks.boilerplate import Boilerplate
-from course.ranks.frames import Places, of_traceback
+from course.ranks.frames import Places, of_error
 from course.ranks.recorder import Recorder
 from course.ranks.release import shut_loopback_sockets
 
@@ -119,8 +119,7 @@ class Worker:
             if kind == "join":
                 self._send("joined", self._join(header))
             elif kind == "leave":
-                self._leave()
-                self._send("left", {})
+                self._send("left", {"had_groups": self._leave()})
             else:
                 self._send(*self._run(header, payload))
 
@@ -154,7 +153,6 @@ class Worker:
         import torch
         import torch.distributed as dist
 
-        had_groups = len(dist.distributed_c10d._world.pg_map) > 1 if dist.is_initialized() else False
         self._leave()
         rank, world_size = header["rank"], header["world_size"]
         os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world_size))
@@ -172,14 +170,18 @@ class Worker:
         self._boilerplate.join(backend, store=store, rank=rank, world_size=world_size, timeout=limit)
         ours = {"rank": rank, "world_size": world_size, "device": device, "dist": dist, "torch": torch}
         self._namespace.update(ours)
-        return {"had_groups": had_groups}
+        return {}
 
-    def _leave(self) -> None:
+    def _leave(self) -> bool:
+        """Leave the group, if there is one; whether there were others beside it, which end with it."""
         import torch.distributed as dist
 
-        if dist.is_initialized():
-            shut_loopback_sockets()
-            self._boilerplate.leave()
+        if not dist.is_initialized():
+            return False
+        had_groups = len(dist.distributed_c10d._world.pg_map) > 1
+        shut_loopback_sockets()
+        self._boilerplate.leave()
+        return had_groups
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
@@ -197,8 +199,8 @@ class Worker:
                 outcome, value = self._execute(header, payload)
             finally:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-        except KeyboardInterrupt:
-            outcome, value = {"failed": {"type_name": "KeyboardInterrupt", "stopped": True}}, b""
+        except KeyboardInterrupt as error:
+            outcome, value = {"failed": {**self._failure(error), "stopped": True}}, b""
         self._close_run()
         self._remember_local()
         if time.monotonic() - header["origin"] > LONG:
@@ -298,7 +300,7 @@ class Worker:
         return {
             "type_name": name,
             "message": message,
-            "frames": of_traceback(error.__traceback__, self._places),
+            "frames": of_error(error, self._places),
             "at": time.monotonic(),
             "released": self._released,
             "mismatch": isinstance(error, MismatchError),

@@ -96,6 +96,7 @@ def test_figures_come_home(cell, shell, monkeypatch):
         ("%%ranks\n!ls", "line 2: `!ls` is notebook syntax"),
         ("%%ranks -n 0\n1", "from 1 to"),
         ("%%ranks --timeout -3\n1", "timeout=-3"),
+        ('%%ranks "unclosed\n1', "No closing quotation"),
     ],
 )
 def test_mistakes_get_a_sentence(cell, text, says):
@@ -116,3 +117,19 @@ def test_a_gang_of_the_learners_own_is_used(cell):
     assert cell("%%ranks\nz + rank") == "[rank 0] 4\n[rank 1] 5\n"
     cell("mine.close()")
     assert cell("%%ranks\nworld_size").endswith("[rank 2] 3\n")
+
+
+def test_what_looks_like_a_magic_inside_a_text_is_text(cell):
+    assert cell("%%ranks\ns = '''\n%not magic\n'''\nlen(s)").splitlines()[0] == "[rank 0] 12"
+
+
+def test_a_cell_that_does_not_compile_shows_its_own_line_only(cell):
+    with pytest.raises(RankError) as caught:
+        cell("%%ranks\nx = 1\ny = = 2")
+    assert re.search(r"In \[\d+\], line 3", str(caught.value)) and "y = = 2" in str(caught.value)
+    assert "worker" not in str(caught.value)
+
+
+def test_a_keyboard_interrupt_of_ones_own(cell):
+    with pytest.raises(RankError, match="raised KeyboardInterrupt"):
+        cell("%%ranks\nraise KeyboardInterrupt")

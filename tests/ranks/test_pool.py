@@ -330,10 +330,11 @@ def test_one_use_at_a_time(ranks):
         except UsageError as error:
             refused.append(str(error))
 
-    def started(flag):
-        Path(flag).touch()
-        while Path(flag).exists():
-            time.sleep(0.01)
+    def started(rank, flag):
+        if rank == 0:
+            Path(flag).touch()
+            while Path(flag).exists():
+                time.sleep(0.01)
 
     import tempfile
 

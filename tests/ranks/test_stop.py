@@ -93,6 +93,15 @@ def test_a_timeout_does_the_same(pair):
         pair.run(one_spins, timeout=1)
 
 
+def test_a_press_while_ranks_are_formed_is_not_lost():
+    with Ranks(2) as gang:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            for i in range(1000):
+                gang.resize(2 + i % 2)
+        assert gang.run(lambda rank: rank).values == list(range(gang.world_size))
+
+
 def kernel(code, **kwargs):
     """A process that stands for the notebook's kernel; it prints what its code prints."""
     return subprocess.Popen(

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import marshal
 import mmap
-import os
 import struct
 import time
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,13 +114,6 @@ class Board:
         state, calls, since, key = record
         return State(state, calls, since, self.find(rank, *key) if key else None)
 
-    def calls(self, rank: int) -> Iterator[Call]:
-        """All calls still in a rank's table, in no order."""
-        for index in range(1, _SLOTS + 1):
-            record = self._read(rank, index)
-            if record is not None and len(record) > 2:
-                yield Call(*record)
-
     def close(self) -> None:
         self._map.close()
 
@@ -130,10 +121,3 @@ class Board:
 def group_hash(*parts: object) -> int:
     """A number for a group that is the same in every process."""
     return zlib.crc32(repr(parts).encode())
-
-
-def remove(path: Path) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from course.grading.mistakes import SUM_NOT_AVERAGE
+from course.grading.mistakes.lesson_05 import SUM_NOT_AVERAGE
 from course.grading.report import Line, Report
 
 REPORT = Report(

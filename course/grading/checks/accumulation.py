@@ -8,7 +8,8 @@ from typing import Any
 from course.grading.bench import Bench, Result, Seat
 from course.grading.check import Check, Finding
 from course.grading.checks.hello import lazy
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     BYPASSED,
     MEAN_OF_MEANS,
     NEVER_SYNCS,
@@ -18,7 +19,6 @@ from course.grading.mistakes import (
     SUM_OF_MEANS,
     SYNCS_EVERY_PAIR,
     SYNCS_TWICE,
-    Mistake,
 )
 from course.grading.plain import Numbers, TensorData, difference, plain, ratio, same, type_in_words
 

@@ -9,7 +9,8 @@ from typing import Any
 from course.grading.bench import Bench, Result, Seat, Trouble
 from course.grading.check import Check, Finding
 from course.grading.checks import gradients as g
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     AVERAGED_PARAMETERS,
     COPY_REDUCED,
     DIVIDED_TWICE,
@@ -21,7 +22,6 @@ from course.grading.mistakes import (
     RANK_ZERO_ONLY,
     SKIPS_NONE,
     SUM_NOT_AVERAGE,
-    Mistake,
 )
 from course.grading.plain import Numbers
 

@@ -10,7 +10,8 @@ from typing import Any
 from course.grading.bench import Bench, Seat
 from course.grading.check import Check, Finding
 from course.grading.checks.hello import lazy
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     LAST_ONLY,
     NO_OVERLAP,
     NO_QUEUE,
@@ -18,7 +19,6 @@ from course.grading.mistakes import (
     ONE_BLOCK,
     SUM_OF_OVERHANGS,
     WHOLE_STEP,
-    Mistake,
 )
 from course.grading.plain import real_number, type_in_words
 

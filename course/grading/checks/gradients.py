@@ -15,7 +15,8 @@ from typing import Any
 from course.grading.bench import Result
 from course.grading.check import Finding
 from course.grading.checks.hello import lazy
-from course.grading.mistakes import NOTHING_SENT, Mistake
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import NOTHING_SENT
 from course.grading.plain import Numbers, TensorData, difference, plain, ratio, same, type_in_words
 
 Gradients = dict[str, tuple[float, ...] | None]

@@ -6,17 +6,9 @@ from typing import Any
 
 from course.grading.bench import Bench, Result, Seat, call
 from course.grading.check import Check, Finding
-from course.grading.mistakes import (
-    COROUTINE,
-    COUNTS_FROM_ONE,
-    FIXED_WORLD_SIZE,
-    GENERATOR,
-    LAST_RANK,
-    PRINTED,
-    SAME_RANK,
-    SWAPPED_PAIR,
-    Mistake,
-)
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.any_exercise import COROUTINE, GENERATOR, PRINTED
+from course.grading.mistakes.lesson_00 import COUNTS_FROM_ONE, FIXED_WORLD_SIZE, LAST_RANK, SAME_RANK, SWAPPED_PAIR
 from course.grading.plain import Foreign, Scalar, TensorData, type_in_words
 
 SIZES = (4, 3, 2, 1)

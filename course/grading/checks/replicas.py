@@ -9,7 +9,8 @@ from course.grading.bench import Bench, Result, Seat, Trouble
 from course.grading.check import Check, Finding
 from course.grading.checks.averaging import stopped_by_order
 from course.grading.checks.hello import lazy
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     AVERAGED_START,
     BUFFERS_FORGOTTEN,
     COPY_RECEIVED,
@@ -20,7 +21,6 @@ from course.grading.mistakes import (
     ORDER_DIFFERS,
     SRC_IGNORED,
     SUMMED_START,
-    Mistake,
 )
 from course.grading.plain import TensorData, plain, same, type_in_words
 

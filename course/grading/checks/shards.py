@@ -13,7 +13,8 @@ from typing import Any
 from course.grading.bench import Bench, Seat
 from course.grading.check import Check, Finding
 from course.grading.checks.hello import lazy
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     ASKS_DIST,
     CEIL_CHUNKS,
     DROPS_LAST,
@@ -27,7 +28,6 @@ from course.grading.mistakes import (
     SEED_IGNORED,
     SEED_PER_RANK,
     UNSEEDED,
-    Mistake,
 )
 from course.grading.plain import type_in_words, whole_numbers
 

@@ -10,7 +10,8 @@ from course.grading.bench import Bench, Seat, Trouble
 from course.grading.check import Check, Finding
 from course.grading.checks import gradients as g
 from course.grading.checks.averaging import seen_in_calls, stopped_by_order
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     AVERAGED_AGAIN,
     EMPTY_RANK_AWAY,
     MEAN_OF_MEANS,
@@ -19,7 +20,6 @@ from course.grading.mistakes import (
     RANK_ZERO_ONLY,
     SUM_NOT_AVERAGE,
     UNWEIGHTED,
-    Mistake,
 )
 from course.grading.plain import Numbers
 

@@ -25,7 +25,8 @@ from course.grading.checks.training import (
     reference,
     step_finding,
 )
-from course.grading.mistakes import (
+from course.grading.mistakes import Mistake
+from course.grading.mistakes.lesson_05 import (
     BUCKET_TOO_BIG,
     BUFFERS_FORGOTTEN,
     COPY_REDUCED,
@@ -44,7 +45,6 @@ from course.grading.mistakes import (
     TIED_TWICE,
     UNUSED_FORGOTTEN,
     WAITS_IN_HOOK,
-    Mistake,
 )
 from course.grading.plain import Numbers, plain, same, type_in_words
 from course.trace import Span

@@ -1,65 +1,8 @@
-"""The exercise table: one frozen record an exercise, in the order the pages print them.
+"""Exercises of lesson 05: data parallel."""
 
-Texts and numbers only. What is checked stands in `checks`, the names of mistakes in `mistakes`. A check may test only
-what the statement here and the conventions printed above every exercise page say.
-"""
+from course.grading.exercises.exercise import Exercise
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
-
-Level = Literal["core", "practice", "challenge"]
-
-CONVENTIONS = (
-    "Reductions are sums unless the name says average. Inputs stay untouched and a new result is returned, unless it "
-    "says *in place*. Uneven cuts go as `torch.tensor_split` does: the first parts are bigger by one (`chunk` and "
-    "DTensor differ, said where they appear). Rank r owns chunk r. With one rank nothing is sent. Tensors are "
-    "contiguous. Units: bytes, seconds, bytes per second, FLOP per second. The impossible raises `ValueError`. "
-    "Mesh order: pp slowest, then dp, tp fastest. Equivalent orders of addition pass."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Exercise:
-    """One exercise. `id` is the name of the function or class the learner writes.
-
-    `source`: dotted path of the library function an answer cell is made from; None where the solution page holds a
-    plain version of its own. `hints`: each goes one step further than the one before; none gives the answer.
-    """
-
-    id: str
-    lesson: str
-    level: Level
-    minutes: int
-    points: int
-    source: str | None
-    statement: str
-    hints: tuple[str, ...]
-
-
-_HELLO_RANK = Exercise(
-    id="hello_rank",
-    lesson="00_start_here",
-    level="core",
-    minutes=5,
-    points=3,
-    source=None,
-    statement=(
-        "Write `hello_rank()`. It runs on every rank and returns the pair `(rank, world_size)`: the number of the "
-        "rank it runs on, counted from 0, and how many ranks there are. Ask `torch.distributed` for both; it is "
-        "imported as `dist`. The function has to be right for any number of ranks, one included."
-    ),
-    hints=(
-        "The same function runs in every process. Nothing in its text may depend on which process that is: "
-        "it has to ask.",
-        "`dist` is set up before your function is called. It knows this process's number and the size of the group. "
-        "Type `dist.get_` and press Tab.",
-        "Two calls, one for each number, and one `return` with both, rank first.",
-    ),
-)
-
-_SHARD_INDICES = Exercise(
+SHARD_INDICES = Exercise(
     id="shard_indices",
     lesson="05_data_parallel",
     level="core",
@@ -83,54 +26,7 @@ _SHARD_INDICES = Exercise(
     ),
 )
 
-_BROADCAST_PARAMETERS = Exercise(
-    id="broadcast_parameters",
-    lesson="05_data_parallel",
-    level="practice",
-    minutes=15,
-    points=7,
-    source="course.parallel.data.broadcast_parameters",
-    statement=(
-        "Write `broadcast_parameters(module, src=0)`. Every rank calls it with a module of the same shape but with "
-        "numbers of its own. It works *in place*: afterwards every parameter and every buffer holds, to the bit, "
-        "what rank `src` holds; frozen parameters too. The parameters stay the same objects (an optimizer may "
-        "already hold them) and gradients are left alone. Each number is sent to each rank once: "
-        "(n−1)·(bytes of the module) over the whole group."
-    ),
-    hints=(
-        "A module is more than its weights. What else would a BatchNorm layer carry over from one step to the next?",
-        "One call a tensor is enough. The rank that has the numbers and the ranks that want them make the same call, "
-        "in the same order.",
-        "Go over `module.parameters()` and `module.buffers()`. The call has to write into the parameter itself, not "
-        "into a copy of it, and autograd should not watch: `p.data`, `p.detach()` or `torch.no_grad()`.",
-    ),
-)
-
-_AVERAGE_GRADIENTS = Exercise(
-    id="average_gradients",
-    lesson="05_data_parallel",
-    level="practice",
-    minutes=20,
-    points=9,
-    source="course.parallel.data.average_gradients",
-    statement=(
-        "Write `average_gradients(module)`. Every rank has run backward on its own samples and calls it. It works "
-        "*in place*: afterwards each parameter's `.grad` is the average of that parameter's gradients over all "
-        "ranks, the same numbers on every rank. Where `.grad` is None on some ranks only, those count as zero, and "
-        "every rank gets the average. Where it is None on all ranks it stays None. Parameters themselves are left "
-        "alone. Each gradient is sent once: an all-reduce's bytes of all gradients, plus at most 64 bytes a parameter "
-        "to agree on who has one."
-    ),
-    hints=(
-        "An all-reduce adds. What is left to do to make an average of a sum, and how many numbers went into it?",
-        "A collective is a meeting: all ranks must make the same calls in the same order. A rank whose gradient is "
-        "None has to come as well, and bring something of the right shape.",
-        "Nobody can see on its own which gradients are None everywhere. One small all-reduce of zeros and ones, one "
-        "number a parameter, tells every rank how many ranks have that gradient.",
-    ),
-)
-
-_WEIGHTED_AVERAGE_GRADIENTS = Exercise(
+WEIGHTED_AVERAGE_GRADIENTS = Exercise(
     id="weighted_average_gradients",
     lesson="05_data_parallel",
     level="core",
@@ -155,7 +51,54 @@ _WEIGHTED_AVERAGE_GRADIENTS = Exercise(
     ),
 )
 
-_ACCUMULATE_WITHOUT_SYNC = Exercise(
+BROADCAST_PARAMETERS = Exercise(
+    id="broadcast_parameters",
+    lesson="05_data_parallel",
+    level="practice",
+    minutes=15,
+    points=7,
+    source="course.parallel.data.broadcast_parameters",
+    statement=(
+        "Write `broadcast_parameters(module, src=0)`. Every rank calls it with a module of the same shape but with "
+        "numbers of its own. It works *in place*: afterwards every parameter and every buffer holds, to the bit, "
+        "what rank `src` holds; frozen parameters too. The parameters stay the same objects (an optimizer may "
+        "already hold them) and gradients are left alone. Each number is sent to each rank once: "
+        "(n−1)·(bytes of the module) over the whole group."
+    ),
+    hints=(
+        "A module is more than its weights. What else would a BatchNorm layer carry over from one step to the next?",
+        "One call a tensor is enough. The rank that has the numbers and the ranks that want them make the same call, "
+        "in the same order.",
+        "Go over `module.parameters()` and `module.buffers()`. The call has to write into the parameter itself, not "
+        "into a copy of it, and autograd should not watch: `p.data`, `p.detach()` or `torch.no_grad()`.",
+    ),
+)
+
+AVERAGE_GRADIENTS = Exercise(
+    id="average_gradients",
+    lesson="05_data_parallel",
+    level="practice",
+    minutes=20,
+    points=9,
+    source="course.parallel.data.average_gradients",
+    statement=(
+        "Write `average_gradients(module)`. Every rank has run backward on its own samples and calls it. It works "
+        "*in place*: afterwards each parameter's `.grad` is the average of that parameter's gradients over all "
+        "ranks, the same numbers on every rank. Where `.grad` is None on some ranks only, those count as zero, and "
+        "every rank gets the average. Where it is None on all ranks it stays None. Parameters themselves are left "
+        "alone. Each gradient is sent once: an all-reduce's bytes of all gradients, plus at most 64 bytes a parameter "
+        "to agree on who has one."
+    ),
+    hints=(
+        "An all-reduce adds. What is left to do to make an average of a sum, and how many numbers went into it?",
+        "A collective is a meeting: all ranks must make the same calls in the same order. A rank whose gradient is "
+        "None has to come as well, and bring something of the right shape.",
+        "Nobody can see on its own which gradients are None everywhere. One small all-reduce of zeros and ones, one "
+        "number a parameter, tells every rank how many ranks have that gradient.",
+    ),
+)
+
+ACCUMULATE_WITHOUT_SYNC = Exercise(
     id="accumulate_without_sync",
     lesson="05_data_parallel",
     level="practice",
@@ -180,7 +123,7 @@ _ACCUMULATE_WITHOUT_SYNC = Exercise(
     ),
 )
 
-_EXPOSED_SECONDS = Exercise(
+EXPOSED_SECONDS = Exercise(
     id="exposed_seconds",
     lesson="05_data_parallel",
     level="practice",
@@ -204,7 +147,7 @@ _EXPOSED_SECONDS = Exercise(
     ),
 )
 
-_DATA_PARALLEL = Exercise(
+DATA_PARALLEL = Exercise(
     id="DataParallel",
     lesson="05_data_parallel",
     level="challenge",
@@ -234,21 +177,12 @@ _DATA_PARALLEL = Exercise(
     ),
 )
 
-EXERCISES: dict[str, Exercise] = {
-    exercise.id: exercise
-    for exercise in (
-        _HELLO_RANK,
-        _SHARD_INDICES,
-        _WEIGHTED_AVERAGE_GRADIENTS,
-        _BROADCAST_PARAMETERS,
-        _AVERAGE_GRADIENTS,
-        _ACCUMULATE_WITHOUT_SYNC,
-        _EXPOSED_SECONDS,
-        _DATA_PARALLEL,
-    )
-}
-
-
-def exercises_of(lesson: str) -> tuple[Exercise, ...]:
-    """The exercises of one lesson ("05_data_parallel"), in the order its page prints them."""
-    return tuple(exercise for exercise in EXERCISES.values() if exercise.lesson == lesson)
+EXERCISES = (
+    SHARD_INDICES,
+    WEIGHTED_AVERAGE_GRADIENTS,
+    BROADCAST_PARAMETERS,
+    AVERAGE_GRADIENTS,
+    ACCUMULATE_WITHOUT_SYNC,
+    EXPOSED_SECONDS,
+    DATA_PARALLEL,
+)

@@ -1,69 +1,8 @@
-"""Classic mistakes: what each is called, why it looks right, and a hint that leads without giving the answer away.
+"""Mistakes of lesson 05: shards, replicas, gradients, buckets."""
 
-Words only. How a mistake is recognised, from what came back, stands beside the check that meets it.
-"""
+from course.grading.mistakes.mistake import Mistake
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A mistake with a name."""
-
-    name: str
-    looks_right: str
-    hint: str
-
-
-# --- any exercise ----------------------------------------------------------------------------------------------------
-
-GENERATOR = Mistake(
-    "a generator came back",
-    "The body reads like a function's, but a `yield` in it means that calling it runs nothing.",
-    "Collect the results and hand them back with `return`.",
-)
-COROUTINE = Mistake(
-    "a coroutine came back",
-    "`async def` reads like `def`, but calling it runs nothing.",
-    "Ranks run plain functions: nothing here has to be awaited.",
-)
-PRINTED = Mistake(
-    "printed, not returned",
-    "The right numbers appear on the screen.",
-    "What is printed is gone: a caller, and the grader, only see what comes after `return`.",
-)
-
-# --- 00: who am I ----------------------------------------------------------------------------------------------------
-
-SWAPPED_PAIR = Mistake(
-    "the pair is turned round",
-    "Both numbers are right, and with the pair's order unsaid either would do.",
-    "The statement names the two in an order. Which comes first?",
-)
-COUNTS_FROM_ONE = Mistake(
-    "ranks counted from one",
-    "The first of four is number one in everyday speech.",
-    "torch.distributed counts as Python does. What is the number of the first rank?",
-)
-SAME_RANK = Mistake(
-    "every rank says the same number",
-    "With one process it is right, and in the notebook there seems to be only one.",
-    "The function runs once in each process. Where could a process learn which one it is?",
-)
-FIXED_WORLD_SIZE = Mistake(
-    "a fixed number of ranks",
-    "It is right as long as nobody starts another number of ranks.",
-    "Ask the group how large it is, each time.",
-)
-LAST_RANK = Mistake(
-    "the last rank's number for the number of ranks",
-    "The highest rank is near the count, and with counting from 0 one is easily off.",
-    "Ranks 0, 1, 2: how many are that?",
-)
-
-# --- 05: shards ------------------------------------------------------------------------------------------------------
+# --- shards -----------------------------------------------------------------------------------------------------------
 
 PADDING = Mistake(
     "padding",
@@ -131,7 +70,7 @@ ASKS_DIST = Mistake(
     "The caller may ask for another rank's share, or plan for more ranks than there are. Use what was passed in.",
 )
 
-# --- 05: replicas ----------------------------------------------------------------------------------------------------
+# --- replicas ---------------------------------------------------------------------------------------------------------
 
 NOTHING_SENT = Mistake(
     "nothing was sent",
@@ -185,7 +124,7 @@ ORDER_DIFFERS = Mistake(
     "on each rank.",
 )
 
-# --- 05: gradients ---------------------------------------------------------------------------------------------------
+# --- gradients --------------------------------------------------------------------------------------------------------
 
 SUM_NOT_AVERAGE = Mistake(
     "a sum where an average was asked",
@@ -275,7 +214,7 @@ EMPTY_RANK_AWAY = Mistake(
     "A collective is a meeting: the others wait for it. What can it bring that changes no sum?",
 )
 
-# --- 05: accumulate --------------------------------------------------------------------------------------------------
+# --- accumulate -------------------------------------------------------------------------------------------------------
 
 SYNCS_EVERY_PAIR = Mistake(
     "gradients sent for every pair",
@@ -319,7 +258,7 @@ OPTIMIZER_CALLED = Mistake(
     "This function only gathers gradients. The caller takes the step.",
 )
 
-# --- 05: exposed time ------------------------------------------------------------------------------------------------
+# --- exposed time -----------------------------------------------------------------------------------------------------
 
 NO_OVERLAP = Mistake(
     "no overlap",
@@ -357,7 +296,7 @@ SUM_OF_OVERHANGS = Mistake(
     "With one link they come one after the other. Only the end of the last one counts.",
 )
 
-# --- 05: the wrapper -------------------------------------------------------------------------------------------------
+# --- the wrapper ------------------------------------------------------------------------------------------------------
 
 NO_START_COPY = Mistake(
     "no copy at the start",
@@ -420,5 +359,3 @@ FORWARD_CHANGED = Mistake(
     "It is a wrapper, and the module is at hand as `.module`.",
     "`dp(x)` must give what `module(x)` gives. Which method does calling a `nn.Module` run?",
 )
-
-MISTAKES: dict[str, Mistake] = {key: value for key, value in list(globals().items()) if isinstance(value, Mistake)}

@@ -1,0 +1,18 @@
+"""Classic mistakes, one file a lesson: what each is called, why it looks right, a hint that does not give the answer.
+
+Words only. How a mistake is recognised, from what came back, stands beside the check that meets it.
+"""
+
+from __future__ import annotations
+
+from course.grading.mistakes import any_exercise, lesson_00, lesson_05
+from course.grading.mistakes.mistake import Mistake
+
+MISTAKES: dict[str, Mistake] = {
+    name: value
+    for lesson in (any_exercise, lesson_00, lesson_05)
+    for name, value in vars(lesson).items()
+    if isinstance(value, Mistake)
+}
+
+__all__ = ["MISTAKES", "Mistake"]

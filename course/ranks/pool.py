@@ -290,6 +290,7 @@ class Ranks:
                 self._held.clear()
             if not ending.clean:
                 gang.repair()
+                ending.lost_groups = gang.had_groups
             elif kind in ("call", "cell") and _left_over(ending):
                 gang.join()
             if gang.replaced:

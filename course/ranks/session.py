@@ -36,6 +36,7 @@ class Ending:
     died: dict[int, int] = field(default_factory=dict)  # rank -> exit code, ended by itself or by the system
     memory: dict[int, int | None] = field(default_factory=dict)  # rank -> bytes that a dead rank had used at most
     killed: list[int] = field(default_factory=list)  # ranks that did not come back and were replaced
+    lost_groups: bool = False  # there were groups beside the default one, which ended with it
     waited: dict[int, Wait] = field(default_factory=dict)  # where ranks were when they were told to stop
     stall: Stall | None = None
     timed_out: float | None = None

@@ -168,9 +168,10 @@ def _refused(ending: Ending) -> str:
 
 def _afterwards(ending: Ending) -> str:
     """What the learner has lost, if anything."""
+    groups = "\ngroups made with new_group ended with this run: make them again" if ending.lost_groups else ""
     new = sorted({*ending.killed, *ending.died})
     if not new:
-        return ""
+        return groups
     was = "was" if len(new) == 1 else "were"
     its = "its" if len(new) == 1 else "their"
-    return f"\n{name_ranks(new)} {was} started anew: {its} variables are gone"
+    return f"\n{name_ranks(new)} {was} started anew: {its} variables are gone{groups}"

@@ -66,6 +66,10 @@ def _code_in_file(code: types.CodeType, file: str) -> types.CodeType:
     return code.replace(co_filename=file)
 
 
+def _cached(fn: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    return functools.lru_cache(**parameters)(fn)
+
+
 def _reduce_tensor(tensor: Any) -> Any:
     """How a tensor is pickled: a function and its arguments, or NotImplemented for layouts that torch must handle."""
     import torch
@@ -97,6 +101,8 @@ class _Pickler(cloudpickle.Pickler):
                 return reduced
         if isinstance(obj, io.IOBase) and not isinstance(obj, (io.StringIO, io.BytesIO)) and obj not in _streams():
             raise pickle.PicklingError("an open file stays where it was opened")
+        if isinstance(obj, functools._lru_cache_wrapper) and any(map(travels_by_value, _functions_in(obj))):  # cloudpickle sends it by name
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
         if isinstance(obj, types.CodeType) and obj.co_filename != _NO_FILE:  # cloudpickle forgets where code was typed
             return _code_in_file, (obj.replace(co_filename=_NO_FILE), obj.co_filename)
         return super().reducer_override(obj)
@@ -180,6 +186,8 @@ def _functions_in(value: Any) -> list[types.FunctionType]:
         return _functions_in(value.func)
     if isinstance(value, types.MethodType):
         return _functions_in(value.__func__)
+    if isinstance(value, functools._lru_cache_wrapper):
+        return _functions_in(value.__wrapped__)
     if isinstance(value, types.FunctionType):
         return [value]
     if isinstance(value, type) and travels_by_value(value):

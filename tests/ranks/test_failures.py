@@ -330,3 +330,21 @@ def test_a_removed_folder_is_made_again():
         with pytest.raises(RankError):
             gang.run(lambda rank: 1 // rank)
         assert gang.run(lambda rank: rank).values == [0, 1]
+
+
+def test_groups_that_end_with_a_failure_are_told(ranks):
+    def fail(rank):
+        pair = dist.new_group([0, 1])
+        if rank == 0:
+            raise ValueError("no")
+        dist.barrier(pair)
+
+    with pytest.raises(RankError, match="groups made with new_group ended"):
+        ranks.run(fail)
+
+    def plain_failure(rank):
+        raise ValueError("no")
+
+    with pytest.raises(RankError) as caught:
+        ranks.run(plain_failure)
+    assert "new_group" not in str(caught.value)

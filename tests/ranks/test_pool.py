@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import io
 import os
 import stat
@@ -34,6 +35,18 @@ def hello(rank, world_size):
 
 def test_a_function_brings_its_helpers_and_constants(ranks):
     assert ranks.run(hello).values == [(0, 3), (10, 3), (20, 3)]
+
+
+@functools.lru_cache(maxsize=7)
+def cached(n):
+    return helper(n)
+
+
+def test_a_cached_helper_goes_along(ranks):
+    def twice(rank):
+        return cached(rank), cached(rank), cached.cache_info().hits, cached.cache_parameters()["maxsize"]
+
+    assert ranks.run(twice).values == [(10 * r, 10 * r, 1, 7) for r in range(3)]
 
 
 def test_rank_world_size_and_device_are_filled_in_only_where_they_are_missing(ranks):

@@ -11,6 +11,8 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 SCALARS = (bool, int, float, str, bytes, type(None))
@@ -50,7 +52,9 @@ def plain(value: Any, depth: int = 6) -> Any:
 
 
 def _number(value: Any, kind: type) -> Any:
-    """A zero-dimensional NumPy number as (type name, number); None for anything else."""
+    """A zero-dimensional NumPy number, a Fraction or a Decimal as (type name, number); None for anything else."""
+    if kind in (Fraction, Decimal):
+        return Scalar(kind.__name__, float(value))
     numpy = sys.modules.get("numpy")
     if numpy is None or kind.__module__ != "numpy" or not issubclass(kind, numpy.generic):
         return None
@@ -59,7 +63,7 @@ def _number(value: Any, kind: type) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A NumPy number: which type, and its value."""
+    """A NumPy number, a Fraction or a Decimal: which type, and its value."""
 
     type_name: str
     value: float | int | bool
@@ -95,7 +99,7 @@ def _whole(item: Any) -> int | None:
 
 
 def real_number(value: Any) -> float | None:
-    """A float from an int, a float, a NumPy number or a tensor of one number; None for anything else (bools too)."""
+    """A float from an int, a float, a Scalar or a tensor of one number; None for anything else (bools too)."""
     if type(value) is Scalar:
         value = value.value
     if type(value) is TensorData:
@@ -115,7 +119,7 @@ def type_in_words(value: Any) -> str:
     if type(value) is TensorData:
         return f"a {value.dtype} tensor of shape {value.shape}"
     if type(value) is Scalar:
-        return f"a numpy {value.type_name}"
+        return f"a {value.type_name}" if value.type_name[0].isupper() else f"a numpy {value.type_name}"
     if type(value) in (list, tuple, set, frozenset, dict):
         return f"a {type(value).__name__} of {len(value)}"
     article = "an" if type(value) is int else "a"

@@ -101,7 +101,7 @@ class _Pickler(cloudpickle.Pickler):
                 return reduced
         if isinstance(obj, io.IOBase) and not isinstance(obj, (io.StringIO, io.BytesIO)) and obj not in _streams():
             raise pickle.PicklingError("an open file stays where it was opened")
-        if isinstance(obj, functools._lru_cache_wrapper) and any(map(travels_by_value, _functions_in(obj))):  # cloudpickle sends it by name
+        if isinstance(obj, functools._lru_cache_wrapper) and any(map(travels_by_value, _functions_in(obj))):
             return _cached, (obj.__wrapped__, obj.cache_parameters())
         if isinstance(obj, types.CodeType) and obj.co_filename != _NO_FILE:  # cloudpickle forgets where code was typed
             return _code_in_file, (obj.replace(co_filename=_NO_FILE), obj.co_filename)

@@ -37,13 +37,21 @@ def _without(case: str, rank: int) -> tuple[str, ...]:
     return ("second.weight", "right.bias") if case == "nobody" else ()
 
 
+def _zero(case: str) -> tuple[str, ...]:
+    """The parameters whose gradient is zero on every rank: that is not the same as none."""
+    return ("left.bias",) if case == "nobody" else ()
+
+
+def _given_to(case: str, rank: int) -> g.Gradients:
+    return g.given(rank, _without(case, rank), digits=case == "digits", zero=_zero(case))
+
+
 def _given(case: str, n: int) -> list[g.Gradients]:
-    return [g.given(rank, _without(case, rank), digits=case == "digits") for rank in range(n)]
+    return [_given_to(case, rank) for rank in range(n)]
 
 
 def _probe(learner: Any, case: str, seat: Seat) -> Any:
-    own = g.given(seat.rank, _without(case, seat.rank), digits=case == "digits")
-    return g.probe(learner, own, ())
+    return g.probe(learner, _given_to(case, seat.rank), ())
 
 
 def _guesses(parts: list[g.Gradients]) -> list[tuple[Mistake, Sequence[Numbers]]]:

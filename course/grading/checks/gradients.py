@@ -54,8 +54,11 @@ def module() -> Any:
     return nn.ModuleDict(layers)
 
 
-def given(rank: int, without: Sequence[str] = (), digits: bool = False) -> Gradients:
-    """Rank `rank`'s gradients: random, or for a digits test BASE**rank times a number from 1 to 9."""
+def given(rank: int, without: Sequence[str] = (), digits: bool = False, zero: Sequence[str] = ()) -> Gradients:
+    """Rank `rank`'s gradients: random, or for a digits test BASE**rank times a number from 1 to 9.
+
+    `without`: names that have none; `zero`: names whose gradient is there and zero.
+    """
     source = random.Random(f"gradients of rank {rank}")
     gradients: Gradients = {}
     for name, shape in SHAPES.items():
@@ -64,6 +67,8 @@ def given(rank: int, without: Sequence[str] = (), digits: bool = False) -> Gradi
             gradients[name] = tuple(float((k * 7 + len(name)) % 9 + 1) * float(BASE**rank) for k in range(size))
         else:
             gradients[name] = tuple(_float32(source.gauss(0.3, 1.0)) for _ in range(size))
+        if name in zero:
+            gradients[name] = (0.0,) * size
         if name in without:
             gradients[name] = None
     return gradients

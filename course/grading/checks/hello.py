@@ -29,7 +29,7 @@ def _pair(bench: Bench) -> Finding | None:
     for n in SIZES:
         result = bench.run(_probe, n=n)
         for rank, value in enumerate(result.values):
-            if type(value) in (tuple, list) and len(value) == 2 and all(type(item) is int for item in value):
+            if type(value) in (tuple, list) and len(value) == 2 and all(_is_int(item) for item in value):
                 continue
             got = f"with {n} ranks, rank {rank} returned {type_in_words(value)}"
             if type(value) in (tuple, list) and len(value) == 2:
@@ -37,6 +37,10 @@ def _pair(bench: Bench) -> Finding | None:
             printed = value is None and any(result.output)
             return Finding(got, "", "Return both numbers with one `return`.", PRINTED if printed else lazy(value))
     return None
+
+
+def _is_int(item: Any) -> bool:
+    return type(item) is int or (type(item) is Scalar and type(item.value) is int)
 
 
 def _numbers(value: Any) -> tuple[Any, Any]:

@@ -336,3 +336,24 @@ def average_gradients(module):
             p.grad /= dist.get_world_size()
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
+
+
+@wrong(says="on rank 0 the gradient of `left.bias` is None", points=8)
+def average_gradients(module):
+    for p in module.parameters():
+        grad = torch.zeros_like(p) if p.grad is None else p.grad
+        dist.all_reduce(grad)
+        p.grad = grad / dist.get_world_size() if grad.any() else None
+
+
+@right("torch's own reduce-scatter and all-gather")
+def average_gradients(module):
+    n = dist.get_world_size()
+    for p, count in zip(module.parameters(), agree(module)):
+        if count:
+            grad = torch.zeros_like(p) if p.grad is None else p.grad
+            flat = torch.cat([grad.flatten(), torch.zeros(-grad.numel() % n)])
+            mine = torch.empty(flat.numel() // n)
+            dist.reduce_scatter_tensor(mine, flat)
+            dist.all_gather_into_tensor(flat, mine / n)
+            p.grad = flat[: grad.numel()].view_as(p)

@@ -137,3 +137,10 @@ def hello_rank():
 def hello_rank():
     torch.ones(1) & torch.ones(1)
     return dist.get_rank(), dist.get_world_size()
+
+
+@right("NumPy's whole numbers")
+def hello_rank():
+    import numpy as np
+
+    return tuple(np.array([dist.get_rank(), dist.get_world_size()]))

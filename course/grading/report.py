@@ -73,7 +73,7 @@ class Report:
     def closing(self) -> str:
         """The last sentence: what to do next."""
         if not self.attempted:
-            return self.unfinished
+            return self.unfinished or "Write it in its cell, run that cell, then this one."
         if self.passed:
             return "All checks passed."
         waiting = any(line.status == "not judged" and not line.got for line in self.lines)

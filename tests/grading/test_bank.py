@@ -23,7 +23,20 @@ def ranks() -> Iterator[Ranks]:
         yield gang
 
 
-@pytest.mark.parametrize("answer", BANK, ids=str)
+def met_before(place: int) -> bool:
+    """Whether an answer's mistake was met by an answer before it: those wait for the slow tests."""
+    answer = BANK[place]
+    alike = (a.exercise == answer.exercise and a.kind == "wrong" and a.label == answer.label for a in BANK[:place])
+    return answer.kind == "wrong" and any(alike)
+
+
+CASES = [
+    pytest.param(answer, id=str(answer), marks=[pytest.mark.slow] if met_before(place) else [])
+    for place, answer in enumerate(BANK)
+]
+
+
+@pytest.mark.parametrize("answer", CASES)
 def test_the_answer_gets_its_verdict(answer: Answer, ranks: Ranks) -> None:
     report = judge(EXERCISES[answer.exercise], answer.build(), ranks=ranks)
     if answer.kind == "right":

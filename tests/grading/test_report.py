@@ -65,7 +65,10 @@ def test_points_and_names() -> None:
 
 def test_not_attempted_is_one_quiet_line() -> None:
     report = Report("hello_rank", "core", 3, attempted=False)
-    assert str(report) == "hello_rank (core): not attempted yet, 3 points to earn"
+    assert str(report).splitlines() == [
+        "hello_rank (core): not attempted yet, 3 points to earn",
+        "  Write it in its cell, run that cell, then this one.",
+    ]
     assert not report.passed and report.points == 0 and "<table" not in report._repr_html_()
 
 

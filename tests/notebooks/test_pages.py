@@ -20,8 +20,11 @@ def pages(folder: str) -> list[Path]:
     return sorted((ROOT / folder).glob("*.ipynb"))
 
 
-def each(folder: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("page", pages(folder), ids=lambda page: page.stem)
+def each(folder: str, *, slow: bool = False) -> pytest.MarkDecorator:
+    """One test a page; with `slow` all but lesson 00's wait for the slow tests."""
+    marks = [[pytest.mark.slow] if slow and not page.stem.startswith("00") else [] for page in pages(folder)]
+    cases = [pytest.param(page, id=page.stem, marks=m) for page, m in zip(pages(folder), marks, strict=True)]
+    return pytest.mark.parametrize("page", cases)
 
 
 @pytest.mark.parametrize("folder", notebooks.FOLDERS)
@@ -44,7 +47,7 @@ def test_ruff_finds_nothing_in_notebooks(command: tuple[str, ...]) -> None:
 
 
 @pytest.mark.timeout(400)
-@each("notebooks")
+@each("notebooks", slow=True)
 def test_a_lesson_runs_through(page: Path) -> None:
     passed, said = nbval(page, strict=False)
     assert passed, said

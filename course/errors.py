@@ -70,6 +70,15 @@ class MismatchError(CourseError, RuntimeError):
     """Two ranks disagree about a communication call (operation, shape, dtype or order); raised before it is made."""
 
 
+class DeadlockError(CourseError):
+    """A program of ranks cannot go on. `cycle`: (rank, what it waits in, for whom) a link, round to the first again;
+    where the wait ends at a rank that is done, the chain that leads there."""
+
+    def __init__(self, message: str, cycle: tuple = ()) -> None:
+        super().__init__(message)
+        self.cycle = cycle
+
+
 class GradingError(CourseError):
     """A grade, hint or solution was asked for something that is not an exercise, or cannot be graded."""
 

@@ -33,7 +33,7 @@ def as_trace(world_size: int, rows: dict[int, list[tuple[Any, ...]]], places: Pl
 
 def _span(rank: int, row: tuple[Any, ...], places: Places) -> Span:
     if row[0] == "compute":
-        return Span(rank, "compute", "compute", row[2], row[3], cpu=row[4])
+        return Span(rank, "compute", row[1], row[2], row[3], cpu=row[4])
     kind, name, start, end, cpu, nbytes, dtype, group, peer, number, is_async, file, line, order, done_order, _ = row
     return Span(
         rank, kind, name, start, end, cpu=cpu, nbytes=nbytes, dtype=dtype, group=group,

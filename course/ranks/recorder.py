@@ -103,6 +103,7 @@ class Recorder:
         self._notes: list[str] = []
         self._dropped = 0
         self.calls = 0
+        self._labels: list[str] = []
         self._mark = (origin, time.thread_time())
 
     def join(self, board: Board, rank: int) -> None:
@@ -183,10 +184,30 @@ class Recorder:
                 self._wait_ends(entry)
 
         Work.wait = wait
-
+        self._take_names()
         _include_key_in_new_threads()
         self._watch("monitored_barrier")
         self._watch("new_group")
+
+    def _take_names(self) -> None:
+        """What runs under `torch.profiler.record_function(name)` is a compute span of that name."""
+        from torch.autograd.profiler import record_function
+
+        enter, leave = record_function.__enter__, record_function.__exit__
+
+        def entered(region: Any) -> Any:
+            if self._active and threading.get_ident() == self._main:
+                self._compute_until(time.monotonic())
+                self._labels.append(region.name)
+            return enter(region)
+
+        def left(region: Any, *error: Any) -> Any:
+            if self._active and self._labels and threading.get_ident() == self._main:
+                self._compute_until(time.monotonic())
+                self._labels.pop()
+            return leave(region, *error)
+
+        record_function.__enter__, record_function.__exit__ = entered, left
 
     def _watch(self, name: str) -> None:
         """Announce a function of torch.distributed that waits for all ranks outside of any operator."""
@@ -402,7 +423,8 @@ class Recorder:
         if threading.get_ident() == self._main:
             start, cpu = self._mark
             used = time.thread_time()
-            self._append(("compute", "compute", start - self._origin, now - self._origin, used - cpu))
+            name = self._labels[-1] if self._labels else "compute"
+            self._append(("compute", name, start - self._origin, now - self._origin, used - cpu))
             self._mark = (now, used)
 
     def _row(self, entry: Entry, kind: str, start: float, end: float, cpu: float | None = None) -> None:

@@ -162,3 +162,19 @@ def test_many_small_operations_whose_tensors_are_dropped_at_once_do_not_lock_up(
         return "through"
 
     assert ranks.run(many).values == ["through"] * 3
+
+
+def test_what_runs_under_a_name_is_a_span_of_that_name(pair):
+    def named(rank):
+        with torch.profiler.record_function("F0"):
+            torch.ones(400, 400) @ torch.ones(400, 400)
+            dist.barrier()
+            torch.ones(400, 400) @ torch.ones(400, 400)
+        torch.ones(400, 400) @ torch.ones(400, 400)
+        dist.barrier()
+
+    trace = pair.run(named).trace
+    for rank in range(2):
+        first, second = trace.of(rank=rank, kind="compute", name="F0")
+        barriers = trace.of(rank=rank, kind="collective")
+        assert first.end <= barriers[0].start and barriers[0].end <= second.start < second.end <= barriers[1].start

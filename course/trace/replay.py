@@ -56,7 +56,7 @@ def _of_rank(
 ) -> list[Op]:
     ops: list[Op] = []
     unseen: list[int] = []  # handles that the rank was not seen to wait for
-    for span in sorted(spans, key=lambda s: (s.start, s.end, s.order)):
+    for span in sorted(spans, key=lambda s: (s.start, s.kind == "compute", s.end, s.order)):
         if span.kind == "compute":
             if span.name.startswith(_STEP):
                 ops += [Wait(handle) for handle in unseen]

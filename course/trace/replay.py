@@ -24,9 +24,9 @@ def replay(trace: Trace, connect: Connect = free, *, costs: Costs | None = None,
     """The recorded `trace` in virtual time, origin "replayed".
 
     Compute takes the CPU seconds that were recorded, or those of `costs` for its rank and name (see `median_costs`),
-    divided over the spans of that name. Messages and collectives take what `simulate` says of `connect`. A receive
-    takes the message it got when it was recorded. A handle that nobody was seen to wait for (DDP waits in C++) counts
-    as waited for before the optimizer's step, or before the rank next blocks.
+    shared out over the spans of that name in proportion. Messages and collectives take what `simulate` says of
+    `connect`. A receive takes the message it got when it was recorded. A handle that nobody was seen to wait for (DDP
+    waits in C++) counts as waited for before the optimizer's step, or before the rank next blocks.
     The same trace gives the same result, always.
     """
     replayed = simulate(as_program(trace, costs=costs), connect, backend=backend)
@@ -40,19 +40,25 @@ def as_program(trace: Trace, *, costs: Costs | None = None) -> Program:
     by_rank: list[list[Span]] = [[] for _ in range(trace.world_size)]
     for span in trace.spans:
         by_rank[span.rank].append(span)
-    counts: dict[tuple[int, str], int] = {}
+    costs = costs or {}
+    scales = {key: costs[key] / seconds for key, seconds in _sums(trace).items() if key in costs and seconds}
+    return [_of_rank(spans, tags, waited, scales) for spans in by_rank]
+
+
+def _sums(trace: Trace) -> dict[tuple[int, str], float]:
+    """CPU seconds of each rank's compute spans, by name."""
+    sums: dict[tuple[int, str], float] = {}
     for span in trace.spans:
         if span.kind == "compute":
-            counts[span.rank, span.name] = counts.get((span.rank, span.name), 0) + 1
-    return [_of_rank(spans, tags, waited, costs or {}, counts) for spans in by_rank]
+            sums[span.rank, span.name] = sums.get((span.rank, span.name), 0.0) + (span.cpu or 0.0)
+    return sums
 
 
 def _of_rank(
     spans: Iterable[Span],
     tags: Mapping[tuple[int, str, int], int],
     waited: set[tuple[int, int]],
-    costs: Costs,
-    counts: Mapping[tuple[int, str], int],
+    scales: Costs,
 ) -> list[Op]:
     ops: list[Op] = []
     unseen: list[int] = []  # handles that the rank was not seen to wait for
@@ -61,9 +67,7 @@ def _of_rank(
             if span.name.startswith(_STEP):
                 ops += [Wait(handle) for handle in unseen]
                 unseen.clear()
-            key = (span.rank, span.name)
-            seconds = costs[key] / counts[key] if key in costs else span.cpu or 0.0
-            ops.append(Compute(seconds, span.name))
+            ops.append(Compute((span.cpu or 0.0) * scales.get((span.rank, span.name), 1.0), span.name))
         elif span.kind == "wait":
             ops.append(Wait(span.order))
         elif span.kind in ("send", "recv", "collective"):
@@ -113,13 +117,9 @@ def median_costs(traces: Iterable[Trace]) -> dict[tuple[int, str], float]:
     """
     found: dict[tuple[int, str], list[float]] = {}
     for trace in traces:
-        sums: dict[tuple[int, str], float] = {}
-        for span in trace.spans:
-            if span.kind == "compute" and span.name != UNNAMED:
-                key = (span.rank, span.name)
-                sums[key] = sums.get(key, 0.0) + (span.cpu or 0.0)
-        for key, seconds in sums.items():
-            found.setdefault(key, []).append(seconds)
+        for key, seconds in _sums(trace).items():
+            if key[1] != UNNAMED:
+                found.setdefault(key, []).append(seconds)
     return {key: statistics.median(seconds) for key, seconds in sorted(found.items())}
 
 

@@ -49,7 +49,7 @@ def test_compute_takes_its_cpu_time_and_a_message_what_the_link_says():
 
 def test_named_spans_take_the_cost_that_is_given():
     trace = Trace(1, (compute(0, 0, 1, 1.0, "F0"), compute(0, 1, 2, 3.0, "F0"), compute(0, 2, 3, 0.5)))
-    assert [op.seconds for op in as_program(trace, costs={(0, "F0"): 8.0})[0]] == [4.0, 4.0, 0.5]
+    assert [op.seconds for op in as_program(trace, costs={(0, "F0"): 8.0})[0]] == [2.0, 6.0, 0.5]
 
 
 def test_a_handle_is_waited_for_where_the_rank_waited():

@@ -44,14 +44,14 @@ class Pipeline(nn.Module):
         optimizer = torch.optim.AdamW(pipeline.parameters())     # of this rank's pieces only
         loss = pipeline.step(x, y)                               # .grad is ready; mean loss on the last rank, else None
 
-    With p ranks and chunks, piece c * p + r is chunk c of rank r. Making one is a collective call. Parameters that
+    With p ranks and chunks, piece c * p + r is chunk c of rank r. Nothing is sent to make one. Parameters that
     several pieces share (a tied embedding) get the sum of their gradients on each rank that holds them, so that they
     stay equal. recompute: keep only the input of each piece and run its forward again before backward.
 
     Bytes a step: an activation of each microbatch over each boundary and its gradient back, a header of 64 bytes a
-    boundary in the first step, and an all-reduce for each shared parameter. With one rank nothing is sent.
-    Raises DeadlockError, with the circle of stages, for a schedule that cannot end, and UsageError where pieces,
-    schedule and group do not fit together; nothing is sent then.
+    boundary in the first step, and the gradient of a shared parameter to its first holder and back. With one rank
+    nothing is sent. Raises DeadlockError, with the circle of stages, for a schedule that cannot end, and UsageError
+    where pieces, schedule and group do not fit together; nothing is sent then.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Pipeline(nn.Module):
         self._actions = self._fit(len(pieces))
         self._splits = any(action.kind == "W" for action in self._actions) and not recompute
         self.pieces = nn.ModuleList(pieces[self._rank :: self._ranks])
-        self._shared = _shared_parameters(pieces, self._rank, self._ranks, group)
+        self._shared = [(p, by) for p, by in _shared_parameters(pieces, self._ranks) if self._rank in by]
         self._shapes: dict[tuple[str, int], tuple[torch.dtype, tuple[int, ...]]] = {}
         self._incoming = {
             src: [move for move in self._moves(src) if move.to == self._rank] for src in range(self._ranks)
@@ -92,26 +92,33 @@ class Pipeline(nn.Module):
     def num_microbatches(self) -> int:
         return 1 + max(action.microbatch for action in self._actions)
 
-    def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
+    def step(self, inputs: Tensor, targets: Tensor, *, weight: float = 1.0) -> Tensor | None:
         """Forward and backward of one batch, by the schedule; adds to `.grad` the gradient of the mean loss.
 
         inputs, targets: the whole batch on every rank (the first piece reads the one, the last piece the other), cut
         along dim 0 into microbatches as `tensor_split` does. Returns the mean loss over the batch, detached, on the
-        rank of the last piece, and None on the others. Raises UsageError for fewer samples than microbatches.
+        rank of the last piece, and None on the others. weight: what the gradient (not the loss) is multiplied with, for
+        a batch that is one of several before the optimizer's step. Raises UsageError for fewer samples than
+        microbatches.
         """
         m = self.num_microbatches
         if len(inputs) < m or len(inputs) != len(targets):
             raise UsageError(
                 f"a batch of {len(inputs)} inputs and {len(targets)} targets cannot be cut into {m} microbatches"
             )
-        run = _Step(self, inputs.tensor_split(m), targets.tensor_split(m))
+        before = [parameter.grad for parameter, _ in self._shared]  # summed over their holders already
+        for parameter, _ in self._shared:
+            parameter.grad = None
+        run = _Step(self, inputs.tensor_split(m), targets.tensor_split(m), weight)
         for place, action in enumerate(self._actions):
             run.expect(self._actions[place : place + 2])
             with torch.profiler.record_function(repr(action)):
                 run.do(action)
         run.end()
-        for parameters, group in self._shared:
-            _sum_shared(parameters, group)
+        for (parameter, held_by), old in zip(self._shared, before, strict=True):
+            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            _sum_over_holders(grad, held_by, self._group)
+            parameter.grad = grad if old is None else old + grad
         return run.loss
 
     # --- who sends what to whom ---------------------------------------------------------------------------------------
@@ -144,8 +151,8 @@ class _Move:
 class _Step:
     """One step of a Pipeline on this rank: what is held, what is under way."""
 
-    def __init__(self, pipeline: Pipeline, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
-        self.pipeline, self.inputs, self.targets = pipeline, inputs, targets
+    def __init__(self, pipeline: Pipeline, inputs: Sequence[Tensor], targets: Sequence[Tensor], weight: float) -> None:
+        self.pipeline, self.inputs, self.targets, self.weight = pipeline, inputs, targets, weight
         self.samples, self.device = sum(len(x) for x in inputs), inputs[0].device
         self.loss: Tensor | None = None
         self.held: dict[tuple[int, int], _Held] = {}
@@ -166,8 +173,9 @@ class _Step:
         module = pipe.pieces[action.chunk]
         y = checkpoint(module, x, use_reentrant=False) if pipe._recompute else module(x)
         if piece == pipe._num_pieces - 1:
-            y = pipe._loss_fn(y, self.targets[k]) * (len(self.inputs[k]) / self.samples)
-            self.loss = y.detach() if self.loss is None else self.loss + y.detach()
+            loss = pipe._loss_fn(y, self.targets[k]) * (len(self.inputs[k]) / self.samples)
+            self.loss = loss.detach() if self.loss is None else self.loss + loss.detach()
+            y = loss * self.weight
         else:
             self.give("F", k, piece, piece + 1, y.detach())
         self.held[piece, k] = _Held(x if piece else None, y)
@@ -278,30 +286,30 @@ def _header(tensor: Tensor) -> Tensor:
     return torch.tensor(numbers + [0] * (_HEADER - len(numbers)), dtype=torch.int64, device=tensor.device)
 
 
-def _shared_parameters(
-    pieces: Sequence[nn.Module], rank: int, ranks: int, group: dist.ProcessGroup | None
-) -> list[tuple[nn.Parameter, dist.ProcessGroup]]:
-    """(parameter, group of the ranks that hold it) for those of this rank's parameters that others hold too.
-
-    Every rank looks at the whole model, in one order, and makes all of the groups.
-    """
+def _shared_parameters(pieces: Sequence[nn.Module], ranks: int) -> list[tuple[nn.Parameter, list[int]]]:
+    """(parameter, ranks of the group that hold it) for those that several ranks hold, in the order of the model."""
     holders: dict[int, tuple[nn.Parameter, list[int]]] = {}
     for place, piece in enumerate(pieces):
         for parameter in piece.parameters():
-            ranks_of = holders.setdefault(id(parameter), (parameter, []))[1]
-            if place % ranks not in ranks_of:
-                ranks_of.append(place % ranks)
-    shared = []
-    for parameter, held_by in holders.values():
-        if len(held_by) > 1:
-            everyone = dist.get_process_group_ranks(group or dist.group.WORLD)
-            made = dist.new_group([everyone[r] for r in sorted(held_by)])
-            if rank in held_by:
-                shared.append((parameter, made))
-    return shared
+            held_by = holders.setdefault(id(parameter), (parameter, []))[1]
+            if place % ranks not in held_by:
+                held_by.append(place % ranks)
+    return [(parameter, sorted(held_by)) for parameter, held_by in holders.values() if len(held_by) > 1]
 
 
-def _sum_shared(parameter: nn.Parameter, group: dist.ProcessGroup) -> None:
-    grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-    dist.all_reduce(grad, group=group)
-    parameter.grad = grad
+def _sum_over_holders(grad: Tensor, held_by: Sequence[int], group: dist.ProcessGroup | None) -> None:
+    """Sums `grad` over the ranks that hold its parameter, in place and in one order: equal on all, to the bit.
+
+    By messages, not in a group of their own: gloo numbers a process's groups, so all ranks would have to make all.
+    """
+    first, *others = held_by
+    if dist.get_rank(group) != first:
+        dist.send(grad, group=group, group_dst=first)
+        dist.recv(grad, group=group, group_src=first)
+        return
+    part = torch.empty_like(grad)
+    for other in others:
+        dist.recv(part, group=group, group_src=other)
+        grad += part
+    for other in others:
+        dist.send(grad, group=group, group_dst=other)

@@ -297,7 +297,7 @@ class Recorder:
             is_async, direct,
         )  # fmt: skip
         entry.on_gpu = _device(args[0]) == "cuda"
-        if operator.kind == SEND and is_async:
+        if operator.kind == SEND and is_async and _has_own_version(args[0][0]):
             entry.tensor, entry.version = args[0][0], args[0][0]._version
         self.calls += 1
         return entry
@@ -368,7 +368,11 @@ class Recorder:
                     self._finish(old, old.end or now)
         self._pending[id(work)] = entry
         if entry.is_async and entry.kind == COLLECTIVE and self._tracing:
-            work.get_future().add_done_callback(lambda _: self._completed(entry))
+            try:
+                future = work.get_future()
+            except RuntimeError:  # gloo's reduce-scatter has none: its end is when it is waited for
+                return
+            future.add_done_callback(lambda _: self._completed(entry))
 
     def _completed(self, entry: Entry) -> None:
         if entry.end is None:
@@ -483,6 +487,11 @@ def _side(call: Call, other: Call) -> str:
 
 
 _REDUCE_OPS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
+
+
+def _has_own_version(tensor: Any) -> bool:
+    """Whether a change of its version means that it was changed: views share one, inference tensors have none."""
+    return not (tensor.is_inference() or tensor._is_view())
 
 
 def _device(argument: Any) -> str:

@@ -219,6 +219,29 @@ def test_a_send_buffer_changed_too_early_is_named(pair):
     assert "isend" in note and "was changed before its wait()" in note
 
 
+def test_changing_another_part_of_a_tensor_while_one_is_sent_is_fine(pair):
+    def ring_step(rank):
+        parts = torch.ones(10).tensor_split(2)
+        arrived = torch.empty(5)
+        receive, send = dist.irecv(arrived, 1 - rank), dist.isend(parts[rank], 1 - rank)
+        receive.wait()
+        parts[1 - rank].add_(arrived)
+        send.wait()
+
+    assert pair.run(ring_step).notes == ()
+
+
+def test_tensors_of_inference_mode_can_be_sent(pair):
+    def swap(rank):
+        with torch.inference_mode():
+            arrived, mine = torch.empty(4), torch.full((4,), float(rank))
+            receive, send = dist.irecv(arrived, 1 - rank), dist.isend(mine, 1 - rank)
+            receive.wait(), send.wait()
+        return arrived.tolist()
+
+    assert pair.run(swap).values == [[1.0] * 4, [0.0] * 4]
+
+
 def test_checks_can_be_turned_off():
     from course.ranks import Ranks
 

@@ -178,3 +178,14 @@ def test_what_runs_under_a_name_is_a_span_of_that_name(pair):
         first, second = trace.of(rank=rank, kind="compute", name="F0")
         barriers = trace.of(rank=rank, kind="collective")
         assert first.end <= barriers[0].start and barriers[0].end <= second.start < second.end <= barriers[1].start
+
+
+def test_an_asynchronous_reduce_scatter_works_though_gloo_has_no_future_for_it(ranks):
+    def scatter(rank):
+        part = torch.empty(2)
+        dist.reduce_scatter_tensor(part, torch.arange(6.0) * (rank + 1), async_op=True).wait()
+        return part.tolist()
+
+    run = ranks.run(scatter)
+    assert run.values == [[0.0, 6.0], [12.0, 18.0], [24.0, 30.0]]
+    assert [s.name for s in run.trace.of(rank=0, kind="collective")] == ["reduce_scatter_tensor"]

@@ -13,7 +13,7 @@ from torch.distributed import ProcessGroup
 
 from course.gpt.model import explicit_attention
 from course.parallel.tensor.exchange import AllReduce, share
-from course.parallel.tensor.linear import RowParallelLinear, enter
+from course.parallel.tensor.linear import RowParallelLinear, enter, shard
 
 
 class ParallelAttention(nn.Module):
@@ -46,8 +46,8 @@ class ParallelAttention(nn.Module):
         rows = torch.arange(qkv.out_features).view(-1, self.width)  # (H + 2 KV, D): which rows make a head
         q, k, v = rows.split([heads, kv_heads, kv_heads])
         mine = torch.cat([q[own], k[own_kv], v[own_kv]]).flatten()
-        self.weight = nn.Parameter(qkv.weight.detach()[mine].clone(), requires_grad=qkv.weight.requires_grad)
-        self.bias = None if qkv.bias is None else nn.Parameter(qkv.bias.detach()[mine].clone())
+        self.weight = shard(qkv.weight, mine)
+        self.bias = None if qkv.bias is None else shard(qkv.bias, mine)
         out: nn.Linear = attention.out  # type: ignore[assignment]
         self.out = RowParallelLinear(out, group=group, sequence=sequence, all_reduce=all_reduce)
 

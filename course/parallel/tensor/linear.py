@@ -134,6 +134,8 @@ def replicated(p: Tensor, group: ProcessGroup | None, sequence: bool) -> Tensor:
     return copy_to_ranks(p, group) if sequence else p
 
 
-def shard(p: nn.Parameter, part: slice | tuple[slice, slice]) -> nn.Parameter:
-    """This rank's part of a parameter, as a parameter of its own."""
-    return nn.Parameter(p.detach()[part].clone(), requires_grad=p.requires_grad)
+def shard(p: nn.Parameter, part: slice | tuple[slice, slice] | Tensor) -> nn.Parameter:
+    """This rank's part of a parameter, as a parameter of its own; `is_shard` says whether it is less than all."""
+    own = nn.Parameter(p.detach()[part].clone(), requires_grad=p.requires_grad)
+    own.is_shard = own.shape != p.shape  # type: ignore[attr-defined]
+    return own

@@ -16,6 +16,7 @@ from torch.distributed import ProcessGroup
 
 from course.errors import UsageError
 from course.parallel.tensor.exchange import AllReduce, copy_to_ranks, gather_sequence, reduce_from_ranks
+from course.parallel.tensor.linear import shard
 
 
 def vocabulary_share(size: int, group: ProcessGroup | None = None) -> slice:
@@ -39,8 +40,7 @@ class VocabParallelEmbedding(nn.Module):
         super().__init__()
         self.group, self.all_reduce = group, all_reduce
         self.part = vocabulary_share(embedding.num_embeddings, group)
-        own = embedding.weight.detach()[self.part].clone()
-        self.weight = nn.Parameter(own, requires_grad=embedding.weight.requires_grad)
+        self.weight = shard(embedding.weight, self.part)
 
     def forward(self, tokens: Tensor) -> Tensor:
         elsewhere = (tokens < self.part.start) | (tokens >= self.part.stop)

@@ -32,6 +32,7 @@ from course.ranks.operators import (
 )
 
 LIMIT = 200_000  # spans a run; later ones are counted, not kept
+MOMENT = 50e-6  # seconds
 KEY = "TESTING_ONLY_GenericMode"  # the dispatch key of the recorder's kernels
 _C10D = "distributed_c10d.py"
 
@@ -107,12 +108,16 @@ class Recorder:
         self._mark = (origin, time.thread_time())
 
     def join(self, board: Board, rank: int) -> None:
-        """Forget the old group: a new one has been formed."""
+        """A new group has been formed."""
         self._board, self._rank = board, rank
-        self._left.clear()
-        self._groups.clear()
         self._counts.clear()
         board.clear()
+
+    def leave(self) -> None:
+        """Let go of the old groups and of what they left undone: freeing them may block, and must not once the others
+        wait for this rank in a new group."""
+        self._left.clear()
+        self._groups.clear()
 
     def start(self, origin: float, *, tracing: bool, checking: bool) -> None:
         import torch
@@ -357,7 +362,7 @@ class Recorder:
     def _made(self, entry: Entry, work: Any) -> None:
         now = time.monotonic()
         if work is None:
-            self._mark = (now, time.thread_time())
+            self._mark = (now, self._cpu_at(now))
             self._finish(entry, now)
             return
         entry.work = work
@@ -395,9 +400,10 @@ class Recorder:
         entry.waited = True
         self._pending.pop(id(entry.work), None)
         if threading.get_ident() == self._main:
+            used = self._cpu_at(now)
             if entry.is_async:
-                self._row(entry, "wait", self._mark[0], now, cpu=time.thread_time() - self._mark[1])
-            self._mark = (now, time.thread_time())
+                self._row(entry, "wait", self._mark[0], now, cpu=used - self._mark[1])
+            self._mark = (now, used)
             if self._board is not None:
                 self._board.set_state(RUNNING, self.calls)
         if entry.kind == RECV and entry.call.peer < 0:
@@ -426,10 +432,17 @@ class Recorder:
     def _compute_until(self, now: float) -> None:
         if threading.get_ident() == self._main:
             start, cpu = self._mark
-            used = time.thread_time()
+            used = self._cpu_at(now)
             name = self._labels[-1] if self._labels else "compute"
             self._append(("compute", name, start - self._origin, now - self._origin, used - cpu))
             self._mark = (now, used)
+
+    def _cpu_at(self, now: float) -> float:
+        """CPU seconds of the main thread. The clock costs up to 20 microseconds, so a moment is taken for all CPU."""
+        since, cpu = self._mark
+        if not self._tracing:
+            return cpu
+        return cpu + now - since if now - since < MOMENT else time.thread_time()
 
     def _row(self, entry: Entry, kind: str, start: float, end: float, cpu: float | None = None) -> None:
         self._append(

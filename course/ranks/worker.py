@@ -180,6 +180,7 @@ class Worker:
             return False
         had_groups = len(dist.distributed_c10d._world.pg_map) > 1
         shut_loopback_sockets()
+        self._recorder.leave()
         self._boilerplate.leave()
         return had_groups
 

@@ -88,6 +88,17 @@ class HybridGPT(nn.Module):
         """The number, in the whole GPT, of this stage's first layer."""
         return sum(self.sizes[: self.index["pp"]])
 
+    def whole_names(self) -> dict[str, nn.Parameter]:
+        """This rank's parameters by the names that they have in the whole GPT; a tied weight has the embedding's."""
+        renamed = {"positions": "positions.weight", "head.weight": "tokens.weight" if self.spec.tied else "head.weight"}
+        names = {}
+        for place, layer in enumerate(self.pipeline.pieces[0], start=self.first_layer):
+            block = f"blocks.{place - 1}." if 0 < place <= self.spec.layers else ""
+            for name, parameter in layer.named_parameters():
+                name = renamed.get(name, name).replace("attention.weight", "attention.qkv.weight")
+                names[block + name.replace("attention.bias", "attention.qkv.bias")] = parameter
+        return names
+
     def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         group = self.groups["tp"]
         start = vocabulary_share(self.spec.vocab, group).start

@@ -135,7 +135,11 @@ def replicated(p: Tensor, group: ProcessGroup | None, sequence: bool) -> Tensor:
 
 
 def shard(p: nn.Parameter, part: slice | tuple[slice, slice] | Tensor) -> nn.Parameter:
-    """This rank's part of a parameter, as a parameter of its own; `is_shard` says whether it is less than all."""
+    """This rank's part of a parameter, as a parameter of its own.
+
+    It remembers where it comes from: `is_shard` says whether it is less than all, `whole_shape` and `part` (a slice of
+    dim 0, one slice a dim, or row numbers) which of the whole it is.
+    """
     own = nn.Parameter(p.detach()[part].clone(), requires_grad=p.requires_grad)
-    own.is_shard = own.shape != p.shape  # type: ignore[attr-defined]
+    own.is_shard, own.whole_shape, own.part = own.shape != p.shape, p.shape, part  # type: ignore[attr-defined]
     return own

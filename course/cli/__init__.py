@@ -1,4 +1,4 @@
-"""The `course` command: lab, doctor, grade, progress, build.
+"""The `course` command: lab, doctor, train, grade, progress, build.
 
 Words and exit codes only: what the commands do lives in the rooms they call, which are loaded when asked for.
 Exit codes: 0 done, 1 the work failed or something is wrong, 2 the command was used wrongly.
@@ -62,8 +62,8 @@ def _fail(message: str, code: int = 1) -> NoReturn:
 def _checkout() -> Path:
     """The folder with notebooks/ and solutions/: this one, one above it, or where the package lies."""
     here = Path.cwd()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[1]):
-        if (folder / "pyproject.toml").is_file() and (folder / "course" / "cli.py").is_file():
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
+        if (folder / "pyproject.toml").is_file() and (folder / "course" / "cli").is_dir():
             return folder
     _fail(f"the course's folder (the one with notebooks/) is neither {here} nor above it: change into it first", 2)
 
@@ -226,6 +226,45 @@ def _cgroup(*files: str) -> list[int]:
         return [int(word) for file in files for word in (CGROUP / file).read_text().split()]
     except (OSError, ValueError):  # no such file, or the word "max"
         return []
+
+
+# train
+
+
+@app.command(
+    epilog=_examples(
+        "train --layout dp=2,tp=2 --steps 100",
+        "train --layout dp=2,pp=2,tp=2 --checkpoints runs/a --every 50 --log-file runs/a.jsonl",
+    )
+    + "\n\n  $ torchrun --nproc-per-node 4 -m course.cli train --layout dp=2,tp=2"
+)
+def train(
+    layout: Annotated[str, typer.Option(help="Ranks along each axis, as in dp=2,pp=2,tp=2.")] = "dp=2",
+    steps: Annotated[int, typer.Option(min=1, help="Steps in all; a resumed run makes those that are left.")] = 100,
+    batch: Annotated[int, typer.Option(min=1, help="Windows of 64 bytes of text a step, over all ranks.")] = 32,
+    microbatches: Annotated[int, typer.Option(min=1, help="Pieces of a rank's share in the pipeline.")] = 1,
+    accumulate: Annotated[int, typer.Option(min=1, help="Parts of a rank's share, one after another.")] = 1,
+    lr: Annotated[float, typer.Option(help="Step size of AdamW.")] = 5e-4,
+    clip: Annotated[float, typer.Option(help="Largest norm of the gradient.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the weights and of the order of the text.")] = 0,
+    bfloat16: Annotated[bool, typer.Option("--bfloat16", help="Compute in bfloat16; weights stay in float32.")] = False,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoints; training goes on from the last one in it.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=0, help="Steps between two checkpoints; 0: only after the last.")] = 0,
+    log: Annotated[Path | None, typer.Option("--log-file", help="A file that gets a line of JSON a step.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="A file for the run's trace, to open in Perfetto.")] = None,
+) -> None:
+    """Train the course's GPT under a layout, on ranks of its own or on those that torchrun has started."""
+    from course.cli.train import run_training
+    from course.parallel.training import Training
+    from course.spec.layout import Layout
+
+    training = Training(
+        layout=Layout.parse(layout), steps=steps, batch=batch, microbatches=microbatches, accumulate=accumulate, lr=lr,
+        clip=clip, seed=seed, bfloat16=bfloat16, checkpoints=checkpoints, every=every,
+    )  # fmt: skip
+    run_training(training, log=log, trace=trace)
 
 
 # grade and progress

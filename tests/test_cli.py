@@ -157,7 +157,7 @@ def test_build_checks_another_checkout_from_inside_it(
 ) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "course").mkdir()
-    (tmp_path / "course" / "cli.py").touch()
+    (tmp_path / "course" / "cli").mkdir()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
     code, _, err = course("build", "--check")

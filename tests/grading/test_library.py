@@ -1,0 +1,34 @@
+"""Where a solution page holds a plain version of its own, the library's function has to pass the same checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from course import collectives, planner
+from course.grading.exercises import EXERCISES
+from course.grading.judge import judge
+from course.ranks import Ranks
+
+PLAIN = {
+    name: getattr(collectives, name, None) or getattr(planner, name)
+    for name, exercise in EXERCISES.items()
+    if exercise.source is None and (hasattr(collectives, name) or hasattr(planner, name))
+}
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[Ranks]:
+    with Ranks(3, device="cpu", live=False) as gang:
+        yield gang
+
+
+def test_lesson_03_is_among_them() -> None:
+    assert {"ring_all_reduce", "broadcast_tree", "all_reduce_seconds"} <= PLAIN.keys()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_library_passes_the_checks_of_the_exercise(name: str, ranks: Ranks) -> None:
+    report = judge(EXERCISES[name], PLAIN[name], ranks=ranks)
+    assert report.passed, str(report)

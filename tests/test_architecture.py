@@ -36,7 +36,10 @@ MAY_IMPORT = {  # room -> rooms it may import; everything may import `errors`
 MAY_IMPORT["cli"] = set(MAY_IMPORT) - {"widgets"}
 FRONT_DOOR = {"__init__", "__main__"}  # may name any room, lazily
 STANDARD_LIBRARY_ONLY = ("errors", "spec", "trace", "planner")
-OUTSIDE = {"collectives": {"torch"}, "pixels": {"numpy", "numba"}}  # the only packages these rooms may use
+OUTSIDE = {
+    "collectives": {"torch"},
+    "pixels": {"numpy", "numba", "matplotlib", "PIL"},
+}  # the only packages these rooms may use
 TORCH_FREE = (*STANDARD_LIBRARY_ONLY, "figures", "widgets")
 READS_ENVIRONMENT = ("ranks", "cli", "grading")
 PRINTS = ("cli", "grading")

@@ -1,8 +1,8 @@
 """Results as plain data: what a rank sends home to be judged, and how two of them are compared.
 
 `plain` runs in the rank, right after the learner's code; everything else runs in the grader's process. Only exact
-builtin types and plain tensors count: an object with an `__eq__` or `__float__` of its own becomes a `Foreign`, which
-equals nothing. No torch at import: the grader's process loads it only when a grade is asked for.
+builtin types, plain tensors and plain NumPy arrays count: an object with an `__eq__` or `__float__` of its own becomes
+a `Foreign`, which equals nothing. No torch at import: the grader's process loads it only when a grade is asked for.
 """
 
 from __future__ import annotations
@@ -29,6 +29,15 @@ class TensorData:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayData:
+    """A NumPy array of numbers taken apart: its dtype ("uint8"), its shape and its numbers, flat, in C order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    numbers: tuple[float | int | bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """Something that is no plain data; only its type is known ("generator")."""
 
@@ -36,10 +45,12 @@ class Foreign:
 
 
 def plain(value: Any, depth: int = 6) -> Any:
-    """`value` in exact builtin types, tensors as TensorData, anything else as Foreign."""
+    """`value` in exact builtin types, tensors as TensorData, arrays as ArrayData, anything else as Foreign."""
     kind = type(value)
-    if kind in SCALARS or kind in (TensorData, Foreign, Scalar):
+    if kind in SCALARS:
         return value
+    if kind in (TensorData, ArrayData, Foreign, Scalar):  # a probe made it, or a learner, with who knows what in it
+        return value if all(_is_bare(getattr(value, name)) for name in kind.__slots__) else Foreign(kind.__name__)
     if depth and kind in (list, tuple, set, frozenset):
         return kind(plain(item, depth - 1) for item in value)
     if depth and kind is dict:
@@ -48,7 +59,11 @@ def plain(value: Any, depth: int = 6) -> Any:
         return tuple(plain(item, depth - 1) for item in tuple.__iter__(value))
     if kind is range:
         return Foreign("range")
-    return _number(value, kind) or _tensor(value, kind) or Foreign(kind.__name__)
+    return _number(value, kind) or _tensor(value, kind) or _array(value, kind) or Foreign(kind.__name__)
+
+
+def _is_bare(field: Any) -> bool:
+    return type(field) in SCALARS or (type(field) is tuple and all(type(item) in (*SCALARS, complex) for item in field))
 
 
 def _number(value: Any, kind: type) -> Any:
@@ -78,6 +93,13 @@ def _tensor(value: Any, kind: type) -> TensorData | None:
         return TensorData(str(value.dtype).removeprefix("torch."), tuple(value.shape), value.device.type, numbers)
 
 
+def _array(value: Any, kind: type) -> ArrayData | None:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or kind is not numpy.ndarray or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+        return None
+    return ArrayData(value.dtype.name, value.shape, tuple(value.reshape(-1).tolist()))
+
+
 def whole_numbers(value: Any) -> list[int] | None:
     """The ints in a list, tuple or one-dimensional tensor of whole numbers; None for anything else."""
     if type(value) is TensorData:
@@ -99,10 +121,10 @@ def _whole(item: Any) -> int | None:
 
 
 def real_number(value: Any) -> float | None:
-    """A float from an int, a float, a Scalar or a tensor of one number; None for anything else (bools too)."""
+    """A float from an int, a float, a Scalar, a tensor or array of one number; None for anything else (bools too)."""
     if type(value) is Scalar:
         value = value.value
-    if type(value) is TensorData:
+    if type(value) in (TensorData, ArrayData):
         value = value.numbers[0] if len(value.numbers) == 1 else None
     try:
         return float(value) if type(value) in (int, float) else None
@@ -118,6 +140,8 @@ def type_in_words(value: Any) -> str:
         return f"a {value.type_name}"
     if type(value) is TensorData:
         return f"a {value.dtype} tensor of shape {value.shape}"
+    if type(value) is ArrayData:
+        return f"a {value.dtype} array of shape {value.shape}"
     if type(value) is Scalar:
         return f"a {value.type_name}" if value.type_name[0].isupper() else f"a numpy {value.type_name}"
     if type(value) in (list, tuple, set, frozenset, dict):

@@ -3,6 +3,20 @@
 Each widget has plain traits, works by mouse and by keyboard, and has a static twin with the same numbers.
 """
 
+from course.widgets.amdahl import AmdahlExplorer
+from course.widgets.brightness import BrightnessSlider
+from course.widgets.mesh import MeshExplorer
+from course.widgets.ring import RingStepper
 from course.widgets.shards import ShardExplorer
+from course.widgets.splitter import LayerSplitter
+from course.widgets.tensor import TensorSplitter
 
-__all__ = ["ShardExplorer"]
+__all__ = [
+    "AmdahlExplorer",
+    "BrightnessSlider",
+    "LayerSplitter",
+    "MeshExplorer",
+    "RingStepper",
+    "ShardExplorer",
+    "TensorSplitter",
+]

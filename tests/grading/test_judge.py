@@ -195,6 +195,7 @@ def test_the_solution_is_an_answer_that_passes(name: str) -> None:
         "import math, random, weakref\nimport torch\nimport torch.distributed as dist\nfrom torch import Tensor, nn\n"
         "from collections.abc import Callable, Iterable, Iterator, Sequence\nfrom contextlib import contextmanager\n"
         "from functools import partial\nfrom typing import Any\nfrom course.errors import UsageError\n"
+        "import numpy as np\nfrom course.pixels.gpu import cuda\n"
         "from course.parallel.data import broadcast_parameters\nfrom __future__ import annotations\n"
     )
     future, rest = "from __future__ import annotations\n", imports.replace("from __future__ import annotations\n", "")

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from course.grading.plain import (
+    ArrayData,
     Foreign,
     Scalar,
     TensorData,
@@ -49,6 +50,13 @@ def test_an_object_that_equals_everything_equals_nothing() -> None:
     assert real_number(plain(Agreeable())) is None
 
 
+def test_what_a_probe_has_made_plain_stays_and_what_only_looks_so_is_foreign() -> None:
+    made = plain([torch.ones(2), np.ones(2), np.int64(1), iter(())])
+    assert plain(made) == made
+    assert plain(ArrayData("uint8", (1,), (Agreeable(),))) == Foreign("ArrayData")  # type: ignore[arg-type]
+    assert plain(Scalar("int64", Agreeable())) == Foreign("Scalar")  # type: ignore[arg-type]
+
+
 def test_subclasses_are_foreign() -> None:
     assert plain(Loud(3)) == Foreign("Loud")
     assert plain(Odd([1.0])) == Foreign("Odd")
@@ -63,6 +71,18 @@ def test_tensors_are_taken_apart() -> None:
     assert data == TensorData("int64", (2, 2), "cpu", (1, 2, 3, 4))
     assert plain(torch.nn.Parameter(torch.ones(1))).numbers == (1.0,)
     assert plain(plain(torch.ones(2))) == plain(torch.ones(2))
+
+
+def test_arrays_are_taken_apart() -> None:
+    image = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    assert plain(image[:, ::-1]) == ArrayData("uint8", (2, 3), (2, 1, 0, 5, 4, 3))
+    assert plain(np.empty((0, 3))) == ArrayData("float64", (0, 3), ())
+    assert type_in_words(plain(image)) == "a uint8 array of shape (2, 3)"
+
+
+@pytest.mark.parametrize("value", [np.array([Agreeable()]), np.ma.array([1]), np.array([1j]), np.array("x")])
+def test_other_arrays_are_foreign(value: object) -> None:
+    assert plain(value) == Foreign(type(value).__name__)
 
 
 def test_a_dtype_makes_a_difference() -> None:
@@ -87,7 +107,9 @@ def test_anything_else_holds_no_whole_numbers(value: object) -> None:
     assert whole_numbers(plain(value)) is None
 
 
-@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int64(2), torch.tensor(2.0), torch.tensor([2])])
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.float32(2), np.int64(2), torch.tensor(2.0), torch.tensor([2]), np.array(2), np.array([2.0])]
+)
 def test_real_numbers(value: object) -> None:
     assert real_number(plain(value)) == 2.0
 

@@ -12,6 +12,23 @@ from course.grading.check import Check
 
 _SUBJECTS = {
     "hello_rank": "hello",
+    "brighten": "brightening",
+    "split_rows": "rows",
+    "brighten_kernel": "kernel",
+    "attainable": "roofline",
+    "brighten_swar": "lanes",
+    "two_stage_loop": "two_stages",
+    "amdahl_speedup": "speedup",
+    "gustafson_speedup": "speedup",
+    "serial_fraction": "serial",
+    "parallel_efficiency": "speedup",
+    "ring_reduce_scatter": "scattering",
+    "ring_all_gather": "gathering",
+    "ring_all_reduce": "reducing",
+    "ring_shift": "shift",
+    "broadcast_tree": "tree",
+    "all_reduce_seconds": "cost",
+    "fit_alpha_beta": "fitting",
     "shard_indices": "shards",
     "weighted_average_gradients": "weighting",
     "broadcast_parameters": "replicas",
@@ -19,6 +36,13 @@ _SUBJECTS = {
     "accumulate_without_sync": "accumulation",
     "exposed_seconds": "exposure",
     "DataParallel": "wrapper",
+    "split_layers": "layers",
+    "one_f_one_b": "turns",
+    "pipeline_step": "stepping",
+    "gpipe_schedule": "flush",
+    "bubble_fraction": "bubble",
+    "peak_activations": "peak",
+    "interleaved_1f1b": "interleaving",
 }
 
 

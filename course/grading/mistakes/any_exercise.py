@@ -17,3 +17,13 @@ PRINTED = Mistake(
     "The right numbers appear on the screen.",
     "What is printed is gone: a caller, and the grader, only see what comes after `return`.",
 )
+NOT_REFUSED = Mistake(
+    "the impossible gets an answer",
+    "Some number comes out, and nobody complains.",
+    "A wrong argument is found soonest where it comes in. Check it first, and `raise ValueError`.",
+)
+OTHER_ERROR = Mistake(
+    "another error than asked for",
+    "It does stop.",
+    "It stops by accident, with a message about something else. Check the arguments first, and `raise ValueError`.",
+)

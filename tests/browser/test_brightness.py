@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from course.grading.notebooks import KERNELSPEC
 from tests.browser.lab import LabPage, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
 
 SHOW = """
 from course.pixels import brighten_numpy, photograph

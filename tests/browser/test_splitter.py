@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from course.grading.notebooks import KERNELSPEC
 from tests.browser.lab import LabPage, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 IMPORTS = """import torch
 from torch import nn

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from course.grading.notebooks import KERNELSPEC
 from tests.browser.lab import LabPage, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def test_rounds_are_stepped_by_mouse_and_by_keyboard(lab: Callable[[Path], LabPage], tmp_path: Path) -> None:

@@ -23,16 +23,24 @@ def ranks() -> Iterator[Ranks]:
         yield gang
 
 
-def met_before(place: int) -> bool:
-    """Whether an answer's mistake was met by an answer before it: those wait for the slow tests."""
-    answer = BANK[place]
-    alike = (a.exercise == answer.exercise and a.kind == "wrong" and a.label == answer.label for a in BANK[:place])
-    return answer.kind == "wrong" and any(alike)
+def slow_ones(bank: list[Answer]) -> Iterator[bool]:
+    """For each answer, whether it waits for the slow tests: of each exercise, all but the first two right answers and
+    the first answer of each of five named mistakes."""
+    rights: Counter[str] = Counter()
+    named: dict[str, set[str]] = {}
+    for answer in bank:
+        met = named.setdefault(answer.exercise, set())
+        if answer.kind == "right":
+            rights[answer.exercise] += 1
+            yield rights[answer.exercise] > 2
+        else:
+            yield not answer.label or answer.label in met or len(met) >= 5
+            met |= {answer.label} if answer.label and len(met) < 5 else set()
 
 
 CASES = [
-    pytest.param(answer, id=str(answer), marks=[pytest.mark.slow] if met_before(place) else [])
-    for place, answer in enumerate(BANK)
+    pytest.param(answer, id=str(answer), marks=[pytest.mark.slow] if slow else [])
+    for answer, slow in zip(BANK, slow_ones(BANK), strict=True)
 ]
 
 

@@ -9,12 +9,14 @@ import pytest
 from course import collectives, planner
 from course.grading.exercises import EXERCISES
 from course.grading.judge import judge
+from course.parallel import tensor
 from course.ranks import Ranks
 
 PLAIN = {
-    name: getattr(collectives, name, None) or getattr(planner, name)
+    name: getattr(room, name)
     for name, exercise in EXERCISES.items()
-    if exercise.source is None and (hasattr(collectives, name) or hasattr(planner, name))
+    for room in (collectives, planner, tensor)
+    if exercise.source is None and hasattr(room, name)
 }
 
 
@@ -24,8 +26,9 @@ def ranks() -> Iterator[Ranks]:
         yield gang
 
 
-def test_lesson_03_is_among_them() -> None:
+def test_lessons_03_and_08_are_among_them() -> None:
     assert {"ring_all_reduce", "broadcast_tree", "all_reduce_seconds"} <= PLAIN.keys()
+    assert {"ParallelMLP", "ParallelAttention", "copy_to_ranks", "vocab_parallel_cross_entropy"} <= PLAIN.keys()
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -13,7 +13,7 @@ import pytest
 from course.grading import notebooks
 from tests.notebooks.running import ROOT, nbval, run_all, sources
 
-BUILT = {"00_start_here", "01_simd_brightening", "05_data_parallel", "07_pipeline_parallel"}
+BUILT = {"00_start_here", "01_simd_brightening", "05_data_parallel", "07_pipeline_parallel", "08_tensor_parallel"}
 
 
 def pages(folder: str) -> list[Path]:
@@ -54,7 +54,7 @@ def test_a_lesson_runs_through(page: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-@each("solutions")
+@each("solutions", slow=True)
 def test_a_solution_gives_what_it_shows(page: Path) -> None:
     passed, said = nbval(page, strict=True)
     assert passed, said

@@ -92,8 +92,13 @@ def replicas_are_equal(values):
 LAYOUTS = [layout for n in (4, 8) for layout in layouts_of(n) if layout.pp <= 4 and layout.tp <= 4]
 
 
+QUICK = (Layout(dp=2, pp=2), Layout(pp=4), Layout(dp=2, pp=2, tp=2))  # the others wait for the slow tests
+
+
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    "layout", [pytest.param(x, id=str(x), marks=[] if x in QUICK else [pytest.mark.slow]) for x in LAYOUTS]
+)
 def test_a_layout_trains_as_one_process_does(ranks, layout):
     ranks.resize(layout.world_size)
     values = ranks.run(hybrid, layout, 6, "adamw", {"accumulate": 2}).values

@@ -39,7 +39,8 @@ class HybridGPT(nn.Module):
     microbatches: of each rank's share of the batch. schedule(pp, microbatches): 1F1B unless another is given.
     cuts: layers before each cut, of embedding, blocks and head; None cuts by the FLOPs of each.
     sequence: sequence parallel norms and dropout. recompute: forward again before backward. seed: of dropout, which
-    differs along dp and pp and is the same along tp where activations are. autocast: a dtype, such as torch.bfloat16,
+    differs along dp and pp; along tp, where all ranks hold the same activations, it is the same, and with `sequence`,
+    where each has its own, it differs. autocast: a dtype, such as torch.bfloat16,
     to compute in; weights and gradients stay as they are.
     Bytes a rank and step: those of its tensor layers (see `tensor_parallel_layers`) and its pipeline, and an all-reduce
     of its gradients over dp.
@@ -81,7 +82,8 @@ class HybridGPT(nn.Module):
 
         self._model_group = _model_group(self.mesh)
         self._second_holders = _held_before(pieces, self.index["pp"])
-        torch.manual_seed(seed * 1_000_003 + self.index["dp"] * layout.pp + self.index["pp"])
+        place = (self.index["dp"] * layout.pp + self.index["pp"]) * layout.tp + (self.index["tp"] if sequence else 0)
+        torch.manual_seed(seed * 1_000_003 + place)
 
     @property
     def first_layer(self) -> int:

@@ -182,3 +182,22 @@ def test_a_layout_that_does_not_fit_is_refused_with_one_that_does(ranks, layout,
     ranks.resize(4)
     with pytest.raises(RankError, match=says):
         ranks.run(misfit, layout, 6)
+
+
+def with_dropout(sequence, rank, world_size):
+    spec = ModelSpec(vocab=64, context=16, layers=2, heads=4, width=32, dropout=0.3)
+    model = HybridGPT(make_gpt(0, spec=spec)[0], Layout(tp=2, dp=2), sequence=sequence, seed=1)
+    loss = model.step(*batch(0))
+    norm = model.pipeline.pieces[0][-1].norm.weight.grad  # held by both ranks of tp
+    return loss, norm, torch.rand(3), model.index
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_dropout_differs_where_activations_do(ranks, sequence):
+    ranks.resize(4)
+    values = ranks.run(with_dropout, sequence).values
+    for loss, norm, _, _ in values:
+        assert loss == values[0][0] and torch.equal(norm, values[0][1])
+    drawn = {(index["dp"], index["tp"]): numbers for _, _, numbers, index in values}
+    assert not torch.equal(drawn[0, 0], drawn[1, 0])
+    assert torch.equal(drawn[0, 0], drawn[0, 1]) != sequence

@@ -43,6 +43,17 @@ _SUBJECTS = {
     "bubble_fraction": "bubble",
     "peak_activations": "peak",
     "interleaved_1f1b": "interleaving",
+    "ParallelMLP": "linears",
+    "copy_to_ranks": "exchange",
+    "reduce_from_ranks": "exchange",
+    "ColumnParallelLinear": "linears",
+    "RowParallelLinear": "linears",
+    "ParallelAttention": "heads",
+    "kv_cache_bytes": "cache",
+    "VocabParallelEmbedding": "vocabulary",
+    "vocab_parallel_cross_entropy": "entropy",
+    "SequenceParallelNorm": "sequence",
+    "ring_attention": "context",
 }
 
 

@@ -6,11 +6,13 @@ what the statement here and the conventions printed above every exercise page sa
 
 from __future__ import annotations
 
-from course.grading.exercises import lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07
+from course.grading.exercises import lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08
 from course.grading.exercises.exercise import CONVENTIONS, Exercise, Level
 
 EXERCISES: dict[str, Exercise] = {
-    exercise.id: exercise for lesson in (lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07) for exercise in lesson.EXERCISES
+    exercise.id: exercise
+    for lesson in (lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08)
+    for exercise in lesson.EXERCISES
 }
 
 

@@ -5,12 +5,21 @@ Words only. How a mistake is recognised, from what came back, stands beside the 
 
 from __future__ import annotations
 
-from course.grading.mistakes import any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07
+from course.grading.mistakes import (
+    any_exercise,
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_05,
+    lesson_07,
+    lesson_08,
+)
 from course.grading.mistakes.mistake import Mistake
 
 MISTAKES: dict[str, Mistake] = {
     name: value
-    for lesson in (any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07)
+    for lesson in (any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08)
     for name, value in vars(lesson).items()
     if isinstance(value, Mistake)
 }

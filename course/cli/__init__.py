@@ -1,4 +1,4 @@
-"""The `course` command: lab, doctor, train, grade, progress, build.
+"""The `course` command: lab, doctor, train, plan, grade, progress, build.
 
 Words and exit codes only: what the commands do lives in the rooms they call, which are loaded when asked for.
 Exit codes: 0 done, 1 the work failed or something is wrong, 2 the command was used wrongly.
@@ -265,6 +265,40 @@ def train(
         clip=clip, seed=seed, bfloat16=bfloat16, checkpoints=checkpoints, every=every,
     )  # fmt: skip
     run_training(training, log=log, trace=trace)
+
+
+# plan
+
+
+@app.command(
+    epilog=_examples(
+        "plan --model llama-3.1-405b --gpus 16384 --chip h100 --global-batch 2048 --sequence 8192",
+        "plan --model llama-3.1-8b --gpus 8 --global-batch 64 --layout dp=8,zero=3,recompute=full --explain",
+    )
+)
+def plan(
+    model: Annotated[str, typer.Option(help="A model by name, as llama-3.1-405b.")],
+    gpus: Annotated[int, typer.Option(min=1, help="Chips there are.")],
+    global_batch: Annotated[int, typer.Option(min=1, help="Sequences a step, over all chips.")],
+    chip: Annotated[str, typer.Option(help="A chip by name, as h100.")] = "h100",
+    sequence: Annotated[int, typer.Option(min=1, help="Tokens of a sequence.")] = 8192,
+    precision: Annotated[str, typer.Option(help="bf16, fp8 or fp4.")] = "bf16",
+    layout: Annotated[str, typer.Option(help="Price this one, as tp=8,pp=16,chunks=8,recompute=none.")] = "",
+    best: Annotated[int, typer.Option(min=1, help="Layouts to show.")] = 5,
+    tokens: Annotated[float, typer.Option(min=0, help="Tokens of a whole run, for hours and money.")] = 0.0,
+    price: Annotated[float, typer.Option(help="Money an hour of one chip.")] = 0.0,
+    goodput: Annotated[float, typer.Option(help="Share of the time that failures leave.")] = 1.0,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every term of the first layout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Plain numbers: seconds, bytes, hours, money.")] = False,
+) -> None:
+    """Find the best layouts for a model on a cluster: memory, step time, utilisation, hours, money."""
+    from course.cli.plan import Request, show_plans
+
+    request = Request(
+        model=model, chip=chip, gpus=gpus, global_batch=global_batch, sequence=sequence, precision=precision,
+        layout=layout, best=best, tokens=tokens, price=price, goodput=goodput,
+    )  # fmt: skip
+    show_plans(request, explain=explain, as_json=as_json)
 
 
 # grade and progress

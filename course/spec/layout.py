@@ -77,7 +77,7 @@ class Layout:
             return ""
         if spec.layers + 2 < self.pp:
             return (
-                f"{self}: {spec.layers} blocks, embedding and head make {spec.layers + 2} layers, for {self.pp} stages"
+                f"{self}: {spec.layers} blocks, embedding and head make {spec.layers + 2} layers, not {self.pp} stages"
             )
         for what, size in (("heads", spec.heads), ("hidden channels", spec.hidden)):
             if size % self.tp:

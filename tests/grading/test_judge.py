@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import torch.distributed as dist
 
@@ -15,6 +17,8 @@ from course.grading.exercises import EXERCISES
 from course.grading.judge import find, is_stub, judge, lookup
 from course.grading.report import Report
 from tests.grading.bank import answers
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 
 
 def made(source: str, name: str) -> Any:
@@ -186,21 +190,30 @@ def test_hints_grow_one_at_a_time_and_point_to_the_solution_last() -> None:
 
 @pytest.mark.parametrize("name", list(grading.EXERCISES))
 def test_the_solution_is_an_answer_that_passes(name: str) -> None:
-    """What `solution` shows can be pasted into a cell below the page's imports, and it is right."""
+    """What `solution` shows can be pasted into its cell of the page, and it is right."""
     from course.grading.judge import judge
 
     source = grading.solution(name).source
-    assert f"{name}" in source
-    imports = (
-        "import math, random, weakref\nimport torch\nimport torch.distributed as dist\nfrom torch import Tensor, nn\n"
-        "from collections.abc import Callable, Iterable, Iterator, Sequence\nfrom contextlib import contextmanager\n"
-        "from functools import partial\nfrom typing import Any\nfrom course.errors import UsageError\n"
-        "import numpy as np\nfrom course.pixels.gpu import cuda\n"
-        "from course.parallel.data import broadcast_parameters\nfrom __future__ import annotations\n"
-    )
-    future, rest = "from __future__ import annotations\n", imports.replace("from __future__ import annotations\n", "")
-    report = judge(grading.EXERCISES[name], made(future + rest + source, name))
+    assert name in source
+    report = judge(grading.EXERCISES[name], made(above(grading.EXERCISES[name]) + source, name))
     assert report.passed, str(report)
+
+
+def above(exercise: grading.Exercise) -> str:
+    """What a solution page has defined when it comes to an exercise: its imports, and the answers before this one."""
+    page = nbformat.read(SOLUTIONS / f"{exercise.lesson}.ipynb", as_version=4)
+    imports: list[str] = []
+    answers_before: list[str] = []
+    for cell in page.cells:
+        if cell.id == f"{exercise.id}-answer":
+            break
+        if cell.cell_type == "code" and "answer" in cell.metadata.get("tags", []):
+            answers_before.append(cell.source)
+        elif cell.cell_type == "code" and "import " in cell.source:
+            body = ast.parse(cell.source).body
+            imports += [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports.sort(key=lambda line: "__future__" not in line)
+    return "\n".join([*imports, *answers_before, ""])
 
 
 def test_what_a_notebook_sets_for_torch_changes_no_verdict_and_is_kept(own_store: Path) -> None:

@@ -9,13 +9,14 @@ import pytest
 from course import collectives, planner
 from course.grading.exercises import EXERCISES
 from course.grading.judge import judge
-from course.parallel import tensor
+from course.parallel import hybrid, tensor
 from course.ranks import Ranks
+from course.spec import layout
 
 PLAIN = {
     name: getattr(room, name)
     for name, exercise in EXERCISES.items()
-    for room in (collectives, planner, tensor)
+    for room in (collectives, planner, tensor, layout, hybrid)
     if exercise.source is None and hasattr(room, name)
 }
 
@@ -26,9 +27,10 @@ def ranks() -> Iterator[Ranks]:
         yield gang
 
 
-def test_lessons_03_and_08_are_among_them() -> None:
+def test_lessons_03_08_and_09_are_among_them() -> None:
     assert {"ring_all_reduce", "broadcast_tree", "all_reduce_seconds"} <= PLAIN.keys()
     assert {"ParallelMLP", "ParallelAttention", "copy_to_ranks", "vocab_parallel_cross_entropy"} <= PLAIN.keys()
+    assert {"axis_groups", "place_axes", "clip_gradients_sharded"} <= PLAIN.keys()
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -13,7 +13,14 @@ import pytest
 from course.grading import notebooks
 from tests.notebooks.running import ROOT, nbval, run_all, sources
 
-BUILT = {"00_start_here", "01_simd_brightening", "05_data_parallel", "07_pipeline_parallel", "08_tensor_parallel"}
+BUILT = {
+    "00_start_here",
+    "01_simd_brightening",
+    "05_data_parallel",
+    "07_pipeline_parallel",
+    "08_tensor_parallel",
+    "09_hybrid_parallel",
+}
 
 
 def pages(folder: str) -> list[Path]:

@@ -54,6 +54,11 @@ _SUBJECTS = {
     "vocab_parallel_cross_entropy": "entropy",
     "SequenceParallelNorm": "sequence",
     "ring_attention": "context",
+    "rank_to_coordinates": "coordinates",
+    "coordinates_to_rank": "coordinates",
+    "axis_groups": "groups",
+    "place_axes": "placing",
+    "clip_gradients_sharded": "clipping",
 }
 
 

@@ -6,12 +6,21 @@ what the statement here and the conventions printed above every exercise page sa
 
 from __future__ import annotations
 
-from course.grading.exercises import lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08
+from course.grading.exercises import (
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_05,
+    lesson_07,
+    lesson_08,
+    lesson_09,
+)
 from course.grading.exercises.exercise import CONVENTIONS, Exercise, Level
 
 EXERCISES: dict[str, Exercise] = {
     exercise.id: exercise
-    for lesson in (lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08)
+    for lesson in (lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08, lesson_09)
     for exercise in lesson.EXERCISES
 }
 

@@ -12,8 +12,8 @@ RANK_TO_COORDINATES = Exercise(
     statement=(
         "Write `rank_to_coordinates(rank, *, dp, pp, tp)`. dp·pp·tp ranks are laid out on three axes of these sizes: "
         "pp the slowest, then dp, tp the fastest. So rank 0 sits at 0 on each of them, rank 1 one further along tp, "
-        "and so on; the indices of an axis go from 0 to its size less one. Return a dict with the keys `\"pp\"`, "
-        "`\"dp\"` and `\"tp\"`, in any order, and this rank's index on each axis. A rank that is not there, or a size "
+        'and so on; the indices of an axis go from 0 to its size less one. Return a dict with the keys `"pp"`, '
+        '`"dp"` and `"tp"`, in any order, and this rank\'s index on each axis. A rank that is not there, or a size '
         "below 1, raises `ValueError`."
     ),
     hints=(
@@ -34,7 +34,7 @@ COORDINATES_TO_RANK = Exercise(
     source="course.spec.layout.coordinates_to_rank",
     statement=(
         "Write `coordinates_to_rank(coordinates, *, dp, pp, tp)`, the way back: `coordinates` is a dict such as "
-        "`{\"pp\": 1, \"dp\": 0, \"tp\": 3}`, its keys in any order, and stays untouched. Return the rank that sits "
+        '`{"pp": 1, "dp": 0, "tp": 3}`, its keys in any order, and stays untouched. Return the rank that sits '
         "there, pp the slowest axis, then dp, tp the fastest. An index outside 0 to its axis' size less one, an axis "
         "that is missing, or a size below 1 raises `ValueError`."
     ),
@@ -53,9 +53,9 @@ AXIS_GROUPS = Exercise(
     level="practice",
     minutes=15,
     points=7,
-    source="course.spec.layout.axis_groups",
+    source=None,
     statement=(
-        "Write `axis_groups(axis, *, dp, pp, tp)`. On the same mesh, `axis` is `\"dp\"`, `\"pp\"` or `\"tp\"`. The "
+        'Write `axis_groups(axis, *, dp, pp, tp)`. On the same mesh, `axis` is `"dp"`, `"pp"` or `"tp"`. The '
         "ranks that differ in their index on this axis and agree on the other two form a group. Return all groups, as "
         "a list of lists of ranks: each list in rising order, the lists in the order of their first ranks. Every rank "
         "is in one group, on an axis of size 1 in a group of its own. Another axis, or a size below 1, raises "
@@ -91,7 +91,7 @@ PLACE_AXES = Exercise(
     hints=(
         "There are at most 24 orders. Write a function that counts the bytes across of one order, then ask it about "
         "each.",
-        "With the axes in an order, an axis' *stride* is the product of the sizes before it. A rank's index on the axis "
+        "With the axes in an order, an axis' *stride* is the product of the sizes before it. A rank's index on it "
         "is `rank // stride % size`: from that you know the next rank of its ring.",
         "For each axis, go through all ranks and count those whose next rank has another `// per_node`; times "
         "`nbytes[axis]`. `itertools.permutations` gives the orders, `min` with a `key` picks one.",

@@ -14,12 +14,13 @@ from course.grading.mistakes import (
     lesson_05,
     lesson_07,
     lesson_08,
+    lesson_09,
 )
 from course.grading.mistakes.mistake import Mistake
 
 MISTAKES: dict[str, Mistake] = {
     name: value
-    for lesson in (any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08)
+    for lesson in (any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08, lesson_09)
     for name, value in vars(lesson).items()
     if isinstance(value, Mistake)
 }

@@ -38,7 +38,8 @@ MESH_NO_MODULO = Mistake(
 MESH_ONLY_MODULO = Mistake(
     "the division is missing",
     "Each index stays inside its axis.",
-    "A slower axis stands still while the faster ones go round. What has to be taken out of the rank before the modulo?",
+    "A slower axis stands still while the faster ones go round. What has to be taken out of the rank before the "
+    "modulo?",
 )
 MESH_WRONG_MODULO = Mistake(
     "the modulo of another axis' size",
@@ -119,6 +120,11 @@ GROUPS_OF_INDICES = Mistake(
     "Each list has one entry for each place on the axis.",
     "`new_group` wants global ranks. Which rank sits at that index?",
 )
+GROUPS_REPEATED = Mistake(
+    "each group once for each of its members",
+    "Every rank has its group.",
+    "All members of a group mean the same one. How often should it be in the list?",
+)
 GROUPS_FLAT = Mistake(
     "one flat list",
     "All ranks are there, group after group.",
@@ -175,10 +181,21 @@ PLACE_NODE_IGNORED = Mistake(
     "The strides of the axes are right.",
     "Rank r sits on node r // per_node. Where does `per_node` come in?",
 )
-PLACE_ONE_RANK = Mistake(
-    "size-1 axes send",
-    "Every rank sends to the next.",
-    "With one place on an axis, the next rank is the rank itself. Nothing leaves it.",
+PLACE_UNWEIGHTED = Mistake(
+    "counts messages, not bytes",
+    "What crosses and what does not is right.",
+    "A message along one axis may be a thousand times as large as one along another. What is each worth?",
+)
+PLACE_NOT_THE_NODE = Mistake(
+    "the place on a node, not the node",
+    "`per_node` is in it, and neighbours look different.",
+    "With 4 ranks a node, ranks 0 to 3 sit together. Which operation gives these four the same number?",
+)
+PLACE_OUT_OF_RING = Mistake(
+    "the last rank of a ring sends to another ring",
+    "Every rank sends one stride further, and most of these messages are right.",
+    "A ring closes: behind the last index along an axis comes the first, and no other index changes. On an axis of "
+    "size 1 that is the rank itself.",
 )
 
 # --- clipping ---------------------------------------------------------------------------------------------------------
@@ -233,6 +250,11 @@ CLIP_SCALES_UP = Mistake(
     "small gradients are scaled up",
     "Afterwards the norm is `max_norm`, as it is where it was larger.",
     "Clipping is a ceiling. What should happen below it?",
+)
+CLIP_TO_ONE = Mistake(
+    "scaled to norm 1",
+    "`max_norm` is often 1.",
+    "Where the norm is above `max_norm`, it is to become `max_norm`. Is that in your factor?",
 )
 CLIP_NOT_SCALED = Mistake(
     "the gradients stay as they were",

@@ -179,16 +179,18 @@ def flat_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup) -> I
         if p.grad is None:
             p.grad = torch.zeros_like(p)
     bucket: list[nn.Parameter] = []
+    size = 0
     for place, p in enumerate(holders):
         bucket.append(p)
-        full = sum(q.nbytes for q in bucket) >= FLAT_BYTES
+        size += p.nbytes
+        full = size >= FLAT_BYTES
         if full or place == len(holders) - 1 or holders[place + 1].dtype != p.dtype:
             flat = torch.cat([q.grad.flatten() for q in bucket])
             dist.all_reduce(flat, group=group)
             yield flat
             for q, part in zip(bucket, flat.split([q.numel() for q in bucket]), strict=True):
                 q.grad.copy_(part.view_as(q))
-            bucket = []
+            bucket, size = [], 0
 
 
 def gradient_norm(entries: Sequence[tuple[Sequence[nn.Parameter], ProcessGroup | None]]) -> float:
@@ -203,14 +205,10 @@ def gradient_norm(entries: Sequence[tuple[Sequence[nn.Parameter], ProcessGroup |
             if p.grad is not None:
                 square += p.grad.double().square().sum().cpu()
         if group is not None and dist.get_world_size(group) > 1:
-            square = square.to(_device_of(parameters, group))
+            square = square.to(parameters[0].device if parameters else "cpu")
             dist.all_reduce(square, group=group)
         total += square.item()
     return math.sqrt(total)
-
-
-def _device_of(parameters: Sequence[nn.Parameter], group: ProcessGroup) -> torch.device:
-    return parameters[0].device if parameters else torch.device("cpu")
 
 
 def scale_gradients(parameters: Iterable[nn.Parameter], norm: float, max_norm: float) -> None:

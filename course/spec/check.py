@@ -46,6 +46,7 @@ def _each_once(lists: Schedule, asked: int | None) -> None:
     if any(action.kind == "W" for action in everything):
         kinds.append("W")
     wanted = [Action(kind, k, c) for c in range(chunks) for kind in kinds for k in range(microbatches)]
+    known = set(wanted)
     for stage, actions in enumerate(lists):
         counts = Counter(actions)
         if twice := [action for action in wanted if counts[action] > 1]:
@@ -55,7 +56,7 @@ def _each_once(lists: Schedule, asked: int | None) -> None:
             raise UsageError(
                 f"stage {stage} lacks {missing[0]}: the {what} of microbatch {missing[0].microbatch} is missing"
             )
-        if strange := [action for action in counts if action not in set(wanted)]:
+        if strange := [action for action in counts if action not in known]:
             raise UsageError(f"stage {stage} has {strange[0]}, which is none of microbatches 0 to {microbatches - 1}")
 
 

@@ -84,10 +84,6 @@ def _in_given_order(points: Points) -> Pair:
     return _bandwidth(line((points[0], points[-1]), (1.0, 1.0)))
 
 
-def _smallest(points: Points) -> Pair:
-    return min(points)[1], fit(points)[1]
-
-
 def _log_line(points: Points) -> Pair:
     logs = tuple((math.log(nbytes), math.log(seconds)) for nbytes, seconds in points)
     return line(logs, [1.0] * len(logs))

@@ -66,7 +66,7 @@ def given(rank: int, without: Sequence[str] = (), digits: bool = False, zero: Se
         if digits:
             gradients[name] = tuple(float((k * 7 + len(name)) % 9 + 1) * float(BASE**rank) for k in range(size))
         else:
-            gradients[name] = tuple(_float32(source.gauss(0.3, 1.0)) for _ in range(size))
+            gradients[name] = tuple(float32(source.gauss(0.3, 1.0)) for _ in range(size))
         if name in zero:
             gradients[name] = (0.0,) * size
         if name in without:
@@ -74,7 +74,8 @@ def given(rank: int, without: Sequence[str] = (), digits: bool = False, zero: Se
     return gradients
 
 
-def _float32(number: float) -> float:
+def float32(number: float) -> float:
+    """The nearest number that float32 holds."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import random
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from course.grading.bench import Seat
+from course.grading.checks.gradients import float32
 from course.grading.plain import plain
 from course.ranks import calls_made
 
@@ -42,7 +42,7 @@ class Shares:
         part = self.ranks(kind, rank).index(rank)
         source = random.Random(f"{self.kinds} {entry} {part}")
         sizes = (30 + 4 * entry, 7, 21)
-        made = [tuple(_float32(self.scale * source.gauss(0.2, 1.0)) for _ in range(size)) for size in sizes]
+        made = [tuple(float32(self.scale * source.gauss(0.2, 1.0)) for _ in range(size)) for size in sizes]
         if self.holes and kind != "whole" and part == 1:
             return ()
         return (made[0], None, made[2]) if self.holes else tuple(made)
@@ -67,10 +67,6 @@ class Shares:
         words = {"world": "split over all ranks", "pair": "split over pairs of ranks", "whole": "held by all ranks"}
         entries = ", then ".join(words[kind] for kind in self.kinds)
         return f"with {self.n} rank{'s' if self.n > 1 else ''} and entries {entries}"
-
-
-def _float32(number: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 def probe(learner: Any, case: Shares, seat: Seat) -> Any:

@@ -72,6 +72,23 @@ def of_error(error: BaseException, places: Places) -> tuple[Frame, ...]:
     )
 
 
+def said(error: BaseException) -> str:
+    """The text of an error, and under it that of each error it was raised `from`: libraries wrap what went wrong."""
+    lines = [_text(error)]
+    seen = {id(error)}
+    while (error := error.__cause__) is not None and id(error) not in seen:  # type: ignore[assignment]
+        seen.add(id(error))
+        lines.append(f"because of {type(error).__name__}: {_text(error).partition(chr(10))[0]}".rstrip(": "))
+    return "\n".join(lines)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as why:  # an exception class of the learner's own
+        return f"(its text cannot be made: {type(why).__name__})"
+
+
 def render(frames: Iterable[Frame], places: Places) -> str:
     """Frames as indented lines, with the source where it is known here."""
     lines = []

@@ -31,7 +31,7 @@ from course.ranks import wire
 from course.ranks.arguments import OURS, arrange
 from course.ranks.board import Board
 from course.ranks.boilerplate import Boilerplate
-from course.ranks.frames import Places, of_error
+from course.ranks.frames import Places, of_error, said
 from course.ranks.recorder import Recorder
 from course.ranks.release import shut_loopback_sockets
 
@@ -291,11 +291,7 @@ class Worker:
         return None if value is None or source.rstrip().endswith(";") else repr(value)
 
     def _failure(self, error: BaseException) -> dict[str, Any]:
-        name = type(error).__name__
-        try:
-            message = str(error)
-        except Exception as why:  # an exception class of the learner's own
-            message = f"(its text cannot be made: {type(why).__name__})"
+        name, message = type(error).__name__, said(error)
         if isinstance(error, SystemExit):
             name, message = "SystemExit", f"the code called exit({'' if error.code is None else repr(error.code)})"
         return {

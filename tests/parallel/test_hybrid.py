@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -16,12 +18,14 @@ from course.spec.schedule import gpipe_schedule
 
 SPEC = ModelSpec(vocab=64, context=16, layers=4, heads=4, width=32)
 BATCH, CLIP = 32, 0.5  # clips in every step
+STEPS = 30
 
 
 def batch(k):
     return torch.randint(0, 64, (2, BATCH, 16), generator=torch.Generator().manual_seed(k))
 
 
+@functools.cache
 def one_process(steps, kind="adamw"):
     """Losses, norms before clipping, and the first gradients by name."""
     model, optimizer = make_gpt(0, spec=SPEC, optimizer=kind)
@@ -101,8 +105,8 @@ QUICK = (Layout(dp=2, pp=2), Layout(pp=4), Layout(dp=2, pp=2, tp=2))  # the othe
 )
 def test_a_layout_trains_as_one_process_does(ranks, layout):
     ranks.resize(layout.world_size)
-    values = ranks.run(hybrid, layout, 6, "adamw", {"accumulate": 2}).values
-    first = agree(values, 6)
+    values = ranks.run(hybrid, layout, STEPS, "adamw", {"accumulate": 2}, timeout=240).values
+    first = agree(values, STEPS)
     replicas_are_equal(values)
     compared = 0
     for (layer, name), grad in gathered(values, layout).items():

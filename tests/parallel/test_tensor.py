@@ -8,7 +8,10 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 from course.collectives import ring_all_reduce
 from course.errors import RankError
@@ -218,6 +221,71 @@ def test_the_loss_sends_three_numbers_a_token(ranks):
     run = ranks.run(loss_alone)
     calls = [(s.name, s.nbytes) for s in run.trace.of(rank=2, kind="collective")]
     assert calls == [("all_reduce", 4 * 8 * 4), ("all_reduce", 2 * 4 * 8 * 4)]
+
+
+class Largest(TorchDispatchMode):
+    """The most elements that any tensor made under it has."""
+
+    def __init__(self):
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.numel = max([self.numel, *(t.numel() for t in tree_leaves(out) if isinstance(t, Tensor))])
+        return out
+
+
+def largest_tensor(rank, n):
+    """Of a split GPT's forward and backward; the last is the whole GPT's."""
+    model = make_gpt(0, spec=dataclasses.replace(SPEC, vocab=600))[0]
+    x, y = torch.randint(0, 600, (2, 3, 12), generator=torch.Generator().manual_seed(0))
+    own = TensorParallelGPT(model)
+    with Largest() as split:
+        own.loss(x, y).backward()
+    with Largest() as whole:
+        model.loss(x, y).backward()
+    return split.numel, whole.numel
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_no_rank_ever_holds_all_logits(ranks, n):
+    ranks.resize(n)
+    for split, whole in ranks.run(largest_tensor, n=n).values:
+        assert whole == 3 * 12 * 600  # (B, T, V): nothing else of this GPT is as large
+        assert split == 3 * 12 * 600 // n
+
+
+def masks_of_attention(kind, sequence, recompute, rank, n):
+    """What a layer of equal heads gives under dropout: the same numbers from all heads that draw the same mask."""
+    spec = dataclasses.replace(SPEC, width=48, dropout=0.5, attention=kind)
+    torch.manual_seed(0)
+    split = ParallelAttention(Attention(spec), sequence=sequence)
+    torch.manual_seed(rank if sequence else 0)  # as HybridGPT seeds them
+    q, k, v = (torch.ones(1, split.heads, 12, 4) for _ in range(3))
+    drawn = []
+    split._attend, attend = (lambda *args: drawn.append(attend(q, k, v, args[-1])) or drawn[-1]), split._attend
+    x = torch.ones(1, 12 // n if sequence else 12, 48)
+    if recompute:
+        checkpoint(split, x.requires_grad_(), use_reentrant=False).sum().backward()
+    else:
+        split(x)
+    return drawn, torch.rand(3)
+
+
+@pytest.mark.parametrize("kind", ["sdpa", "explicit"])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_heads_of_different_ranks_drop_different_weights(ranks, kind, sequence):
+    ranks.resize(3)
+    (a, after_a), (b, after_b), (c, _) = ranks.run(masks_of_attention, kind, sequence, False, n=3).values
+    assert not torch.equal(a[0], b[0]) and not torch.equal(b[0], c[0]) and not torch.equal(a[0], c[0])
+    assert torch.equal(after_a, after_b) != sequence, "what comes after is drawn alike where activations are alike"
+
+
+def test_recomputed_attention_drops_the_same_weights(ranks):
+    ranks.resize(3)
+    for (first, again), _ in ranks.run(masks_of_attention, "sdpa", False, True, n=3).values:
+        assert torch.equal(first, again)
 
 
 # --- the whole GPT ----------------------------------------------------------------------------------------------------

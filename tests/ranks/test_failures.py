@@ -50,6 +50,21 @@ def test_ranks_that_fail_alike_are_told_once(ranks):
     assert str(caught.value).count("1 / 0") == 1
 
 
+def test_what_a_library_wrapped_is_told_too(ranks):
+    def wrapped():
+        try:
+            [].pop()
+        except IndexError as error:
+            raise RuntimeError("stage 0 failed to run forward") from error
+
+    with pytest.raises(RankError) as caught:
+        ranks.run(wrapped)
+    assert str(caught.value).splitlines()[:2] == [
+        "ranks 0, 1 and 2 raised RuntimeError: stage 0 failed to run forward",
+        "because of IndexError: pop from empty list",
+    ]
+
+
 def test_at_most_two_tracebacks(ranks):
     def differ(rank):
         raise ValueError(f"mine is {rank}")

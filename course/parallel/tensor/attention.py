@@ -5,6 +5,9 @@ Shapes: B batch, T time, C channels, H heads, D = C/H channels a head; `/tp` is 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -57,14 +60,26 @@ class ParallelAttention(nn.Module):
         qkv = F.linear(x, self.weight, self.bias)  # (B, T, C) @ (C, (H + 2 KV) D/tp)
         q, k, v = qkv.view(B, T, -1, self.width).transpose(1, 2).split([self.heads, self.kv_heads, self.kv_heads], 1)
         dropout = self.dropout if self.training else 0.0
+        with _own_draws(self.group, x.device) if dropout and not self.sequence else contextlib.nullcontext():
+            y = self._attend(q, k, v, dropout)
+        return self.out(y.transpose(1, 2).reshape(B, T, -1))  # (B, T, C/tp) -> (B, T, C)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         grouped = self.heads != self.kv_heads
         if self.kind == "sdpa":
-            y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, enable_gqa=grouped)
-        else:
-            y = explicit_attention(
-                q,
-                k.repeat_interleave(self.heads // self.kv_heads, 1) if grouped else k,
-                v.repeat_interleave(self.heads // self.kv_heads, 1) if grouped else v,
-                dropout,
-            )
-        return self.out(y.transpose(1, 2).reshape(B, T, -1))  # (B, T, C/tp) -> (B, T, C)
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, enable_gqa=grouped)
+        if grouped:
+            k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (k, v))
+        return explicit_attention(q, k, v, dropout)
+
+
+@contextlib.contextmanager
+def _own_draws(group: ProcessGroup | None, device: torch.device) -> Iterator[None]:
+    """Random numbers that differ from rank to rank, for heads that do; afterwards ranks draw alike again.
+
+    With `sequence` every draw differs already (see `HybridGPT`).
+    """
+    seed = int(torch.randint(2**31, ()))  # alike on all ranks of tp, and another in each call
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed + dist.get_rank(group))
+        yield

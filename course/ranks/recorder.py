@@ -1,27 +1,28 @@
 """Writes down what a rank does: each c10d call, its completion, and the computing in between.
 
-Sits behind torch.distributed, as kernels of the c10d operators, so that the learner's code, DDP, FSDP2, DTensor and
-pipelining are all seen without calling anything of ours. Before a call is made it is announced on the board and
-compared with the calls of the ranks that came before. One recorder lives in each rank.
+Sits behind torch.distributed, as kernels of the c10d operators (`hooks`), so that the learner's code, DDP, FSDP2,
+DTensor and pipelining are all seen without calling anything of ours. Before a call is made it is announced on the board
+and compared with the calls of the ranks that came before (`agreement`). One recorder lives in each rank.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
+import contextlib
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
 from course.errors import MismatchError, UsageError
+from course.ranks.agreement import compare, gloo_safe
 from course.ranks.board import IDLE, RUNNING, WAITING, Board, Call, group_hash
 from course.ranks.frames import Places
+from course.ranks.hooks import include_key, install
 from course.ranks.operators import (
     COLLECTIVE,
-    OPERATORS,
     RECV,
     SEND,
     Operator,
@@ -33,7 +34,6 @@ from course.ranks.operators import (
 
 LIMIT = 200_000  # spans a run; later ones are counted, not kept
 MOMENT = 50e-6  # seconds
-KEY = "TESTING_ONLY_GenericMode"  # the dispatch key of the recorder's kernels
 _C10D = "distributed_c10d.py"
 
 
@@ -86,20 +86,20 @@ class Recorder:
     def __init__(self, places: Places) -> None:
         self._places = places
         self._main = threading.main_thread().ident
-        self._library: Any = None
+        self._kept: Any = None
         self._groups: dict[Any, Group] = {}
         self._counts: Counter[int] = Counter()
         self._board: Board | None = None
         self._rank = 0
         self._left: list[Any] = []
-        self._active = False
+        self.active = False
         self._tracing = self._checking = True
         self._begin_run(0.0)
 
     def _begin_run(self, origin: float) -> None:
         self._origin = origin
         self._rows: list[tuple[Any, ...]] = []
-        self._pending: dict[int, Entry] = {}
+        self.pending: dict[int, Entry] = {}
         self._run_counts: Counter[tuple[Any, ...]] = Counter()
         self._notes: list[str] = []
         self._dropped = 0
@@ -120,21 +120,19 @@ class Recorder:
         self._groups.clear()
 
     def start(self, origin: float, *, tracing: bool, checking: bool) -> None:
-        import torch
-
-        torch._C._dispatch_tls_set_dispatch_key_included(KEY, True)  # for this thread, and for backward's
+        include_key()
         self._tracing, self._checking = tracing, checking
         self._begin_run(origin)
-        self._active = True
+        self.active = True
         if self._board:
             self._board.set_state(RUNNING, 0)
 
     def stop(self) -> Report:
         """End the run: close what is open and say what was never waited for."""
         self._compute_until(time.monotonic())
-        self._active = False
+        self.active = False
         report = Report(self._rows, self._notes, dict(self._run_counts), dropped=self._dropped)
-        for entry in list(self._pending.values()):
+        for entry in list(self.pending.values()):
             finished = entry.work is None or entry.work.is_completed()
             if not finished:  # freed, a send would never arrive: it is held until the group is formed anew
                 report.unfinished = True
@@ -144,7 +142,7 @@ class Recorder:
                 where = self._places.words(entry.call.file, entry.call.line)
                 report.notes.append(f"the handle from {kind} at {where} was never waited for: call its wait()")
             self._finish(entry, entry.end or time.monotonic())
-        self._pending = {}
+        self.pending = {}
         report.dropped = self._dropped
         if self._board is not None:
             self._board.set_state(IDLE, self.calls)
@@ -152,114 +150,56 @@ class Recorder:
 
     def waiting(self) -> tuple[int, int] | None:
         """(group, number) of the oldest call that has not completed, or None."""
-        for entry in list(self._pending.values()):
+        for entry in list(self.pending.values()):
             if entry.end is None and not (entry.work and entry.work.is_completed()):
                 return entry.call.key()
         return None
 
-    # --- the kernels -------------------------------------------------------------------------------------------------
-
     def install(self) -> None:
-        """Put a kernel before each c10d operator, and look at `Work.wait`. Once a process; survives forks.
+        """Start to see this process's calls. Once a process; survives forks."""
+        self._kept = install(self)
 
-        The kernels sit at a dispatch key that is first in the order and that torch itself uses in tests only: every
-        other operator falls through it at no cost. From there the call goes on with the GIL released. A kernel at the
-        key of the device would hold the GIL and lock up with gloo's threads, which free tensors, and so want the GIL,
-        while they hold the lock of gloo's queue (seen: one broadcast in some hundreds).
-        """
-        import torch
-        from torch._C._distributed_c10d import Work
+    # --- what the hooks call ------------------------------------------------------------------------------------------
 
-        everything_else = torch.library.Library("_", "IMPL")
-        everything_else.fallback(torch.library.fallthrough_kernel, KEY)
-        self._library = (everything_else, torch.library.Library("c10d", "IMPL"))
-        for operator in OPERATORS:
-            self._library[1].impl(operator.schema, self._kernel(operator), KEY, with_keyset=True)
-        _hide_key_from_python_operators()
-        original = Work.wait
+    def begin(
+        self, operator: Operator, args: tuple[Any, ...], group: Any, frame: FrameType
+    ) -> tuple[Entry, tuple[Any, ...]]:
+        """A call is about to be made: announce it. Returns its entry and the arguments to make it with."""
+        known = self._group(group)
+        entry = self._announce(operator, args, known, frame)
+        if operator.kind == COLLECTIVE and _device(args[0]) == "cpu":
+            args = gloo_safe(operator, args, entry.call, entry.dtype, known.ranks.index(self._rank))
+        return entry, args
 
-        def wait(work: Any, *args: Any, **kwargs: Any) -> Any:
-            entry = self._pending.get(id(work))
-            if entry is None or not self._active:
-                return original(work, *args, **kwargs)
-            self._wait_begins(entry)
-            try:
-                return original(work, *args, **kwargs)
-            finally:
-                self._wait_ends(entry)
+    def enter_region(self, name: str) -> None:
+        """Computing has this name from here on, on the main thread."""
+        if self.active and threading.get_ident() == self._main:
+            self._compute_until(time.monotonic())
+            self._labels.append(name)
 
-        Work.wait = wait
-        self._take_names()
-        _include_key_in_new_threads()
-        self._watch("monitored_barrier")
-        self._watch("new_group")
+    def leave_region(self) -> None:
+        """Computing has the name again that it had before."""
+        if self.active and self._labels and threading.get_ident() == self._main:
+            self._compute_until(time.monotonic())
+            self._labels.pop()
 
-    def _take_names(self) -> None:
-        """What runs under `torch.profiler.record_function(name)` is a compute span of that name."""
-        from torch.autograd.profiler import record_function
-
-        enter, leave = record_function.__enter__, record_function.__exit__
-
-        def entered(region: Any) -> Any:
-            if self._active and threading.get_ident() == self._main:
-                self._compute_until(time.monotonic())
-                self._labels.append(region.name)
-            return enter(region)
-
-        def left(region: Any, *error: Any) -> Any:
-            if self._active and self._labels and threading.get_ident() == self._main:
-                self._compute_until(time.monotonic())
-                self._labels.pop()
-            return leave(region, *error)
-
-        record_function.__enter__, record_function.__exit__ = entered, left
-
-    def _watch(self, name: str) -> None:
-        """Announce a function of torch.distributed that waits for all ranks outside of any operator."""
-        import torch.distributed as dist
-
-        original = getattr(dist, name)
-
-        @functools.wraps(original)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            if not self._active or self._board is None or not dist.is_initialized():
-                return original(*args, **kwargs)
-            group = self._group(kwargs.get("group") or dist.group.WORLD)
-            key = group_hash(name, group.key)
-            file, line = self._places.find(sys._getframe(1))
-            call = Call(key, self._counts[key], name, "", file, line, group.ranks, -1)
-            self._counts[key] += 1
-            self._board.announce(call)
-            self._board.set_state(WAITING, self.calls, call)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self._board.set_state(RUNNING, self.calls)
-
-        for module in (dist, dist.distributed_c10d):
-            setattr(module, name, watched)
-
-    def _kernel(self, operator: Operator) -> Any:
-        import torch
-        from torch._C._distributed_c10d import ProcessGroup, Work
-
-        go_on = getattr(torch.ops.c10d, operator.schema).default._handle.redispatch_boxed
-        after = torch._C._dispatch_keyset_full_after(torch._C._dispatch_key_parse(KEY))
-
-        def call(keyset: Any, *args: Any) -> Any:
-            keyset = keyset & after
-            if not self._active:
-                return go_on(keyset, *args)
-            group = self._group(ProcessGroup.unbox(args[operator.group_at]))
-            entry = self._announce(operator, args, group, sys._getframe(1))
-            if operator.kind == COLLECTIVE and _device(args[0]) == "cpu":
-                args = _gloo_safe(operator, args, entry, group.ranks.index(self._rank))
-            result = go_on(keyset, *args)
-            work = result[-1] if isinstance(result, tuple) else result
-            self._made(entry, Work.unbox(work) if work is not None else None)
-            return result
-
-        return call
+    @contextlib.contextmanager
+    def meeting(self, name: str, group: Any, frame: FrameType) -> Iterator[None]:
+        """Around a function that waits for all ranks of a group outside of any operator."""
+        if self._board is None:
+            yield
+            return
+        known = self._group(group)
+        key = group_hash(name, known.key)
+        file, line = self._places.find(frame)
+        call = Call(key, self._counts[key], name, "", file, line, known.ranks, -1)
+        self._counts[key] += 1
+        self._board.announce(call)
+        self._board.set_state(WAITING, self.calls, call)
+        try:
+            yield
+        finally:
+            self._board.set_state(RUNNING, self.calls)
 
     def _group(self, group: Any) -> Group:
         known = self._groups.get(group)
@@ -289,7 +229,7 @@ class Recorder:
         if self._board is not None and self._checking:
             self._board.announce(call)
             try:
-                self._compare(call, operator.kind)
+                compare(call, operator.kind, self._rank, self._board, self._places)
             except MismatchError as error:  # the call is not made: whoever waits for it must not think so
                 self._counts[key] -= 1
                 self._run_counts[count_key] -= 1
@@ -339,39 +279,19 @@ class Recorder:
             outer = outer.f_back
         return is_async, bool(caller and outer and not self._places.is_foreign(outer.f_code))
 
-    def _compare(self, call: Call, kind: str) -> None:
-        """Raise MismatchError if a rank that came before brought something else to the same call."""
-        if self._board is None:
-            return
-        for rank in call.ranks:
-            other = self._board.find(rank, call.group, call.number) if rank != self._rank else None
-            if other is None or (other.signature == call.signature and (other.op == call.op or kind != COLLECTIVE)):
-                continue
-            here, there = (self._places.words(c.file, c.line) for c in (call, other))
-            if other.op != call.op and kind == COLLECTIVE:
-                raise MismatchError(
-                    f"rank {rank} called {other.op} ({there}), rank {self._rank} called {call.op} ({here}): "
-                    f"every rank of a group must call the same collectives in the same order"
-                )
-            what = "one shape, dtype, root and reduce op" if kind == COLLECTIVE else "as many elements of one dtype"
-            raise MismatchError(
-                f"{call.op}: rank {rank} has {_side(other, call)} ({there}), "
-                f"rank {self._rank} has {_side(call, other)} ({here}): both must bring {what}"
-            )
-
-    def _made(self, entry: Entry, work: Any) -> None:
+    def made(self, entry: Entry, work: Any) -> None:
         now = time.monotonic()
         if work is None:
             self._mark = (now, self._cpu_at(now))
             self._finish(entry, now)
             return
         entry.work = work
-        if len(self._pending) > 4:
-            for old in [e for e in self._pending.values() if e.end is not None or e.work.is_completed()]:
+        if len(self.pending) > 4:
+            for old in [e for e in self.pending.values() if e.end is not None or e.work.is_completed()]:
                 if not (old.direct and old.is_async and not old.waited):
-                    del self._pending[id(old.work)]
+                    del self.pending[id(old.work)]
                     self._finish(old, old.end or now)
-        self._pending[id(work)] = entry
+        self.pending[id(work)] = entry
         if entry.is_async and entry.kind == COLLECTIVE and self._tracing:
             try:
                 future = work.get_future()
@@ -383,7 +303,7 @@ class Recorder:
         if entry.end is None:
             entry.end, entry.done_order = time.monotonic(), self.calls
 
-    def _wait_begins(self, entry: Entry) -> None:
+    def wait_begins(self, entry: Entry) -> None:
         if entry.tensor is not None and entry.tensor._version != entry.version:
             where = self._places.words(entry.call.file, entry.call.line)
             self._notes.append(
@@ -395,10 +315,10 @@ class Recorder:
             if self._board is not None:
                 self._board.set_state(WAITING, self.calls, entry.call)
 
-    def _wait_ends(self, entry: Entry) -> None:
+    def wait_ends(self, entry: Entry) -> None:
         now = time.monotonic()
         entry.waited = True
-        self._pending.pop(id(entry.work), None)
+        self.pending.pop(id(entry.work), None)
         if threading.get_ident() == self._main:
             used = self._cpu_at(now)
             if entry.is_async:
@@ -409,7 +329,7 @@ class Recorder:
         if entry.kind == RECV and entry.call.peer < 0:
             self._name_source(entry)
         if entry.on_gpu and not entry.work.is_completed():
-            self._pending[id(entry.work)] = entry  # the wait was for the stream: the GPU is still at it
+            self.pending[id(entry.work)] = entry  # the wait was for the stream: the GPU is still at it
             return
         self._finish(entry, entry.end or now)
 
@@ -462,46 +382,6 @@ class Recorder:
             self._dropped += 1
 
 
-def _hide_key_from_python_operators() -> None:
-    """Higher-order operators (flex_attention, cond) choose their kernel in Python, where falling through is unknown."""
-    import torch
-
-    choose, key = torch._ops.key_extractor, torch._C._dispatch_key_parse(KEY)
-
-    @functools.wraps(choose)
-    def key_extractor(tensors: Any, key_mask: Any) -> Any:
-        return choose(tensors, key_mask.remove(key))
-
-    torch._ops.key_extractor = key_extractor
-
-
-def _include_key_in_new_threads() -> None:
-    """Calls made by threads that the learner starts are seen too: the key is a setting of each thread."""
-    import torch
-
-    begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
-
-    def bootstrap(thread: threading.Thread) -> None:
-        torch._C._dispatch_tls_set_dispatch_key_included(KEY, True)
-        begin(thread)
-
-    threading.Thread._bootstrap_inner = bootstrap  # type: ignore[attr-defined]
-
-
-def _side(call: Call, other: Call) -> str:
-    """One rank's part of a call that does not match, in words: its shapes, and what else differs."""
-    said = [call.detail or call.signature]
-    if call.peer != other.peer and call.peer >= 0 and call.op not in ("send", "recv"):
-        said.append(f"root {call.peer}")
-    mine, theirs = (next((op for op in _REDUCE_OPS if f".{op} " in c.signature), "") for c in (call, other))
-    if mine != theirs:
-        said.append(mine)
-    return " ".join(said)
-
-
-_REDUCE_OPS = ("SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR")
-
-
 def _has_own_version(tensor: Any) -> bool:
     """Whether a change of its version means that it was changed: views share one, inference tensors have none."""
     return not (tensor.is_inference() or tensor._is_view())
@@ -512,27 +392,3 @@ def _device(argument: Any) -> str:
     while isinstance(argument, (list, tuple)):
         argument = argument[0] if len(argument) else None
     return argument.device.type if argument is not None else ""
-
-
-def _gloo_safe(operator: Operator, args: tuple[Any, ...], entry: Entry, index: int) -> tuple[Any, ...]:
-    """Arguments for which gloo computes what the call means, or UsageError with the reason.
-
-    It mixes up strided tensors in broadcast and reduce, and writes partial sums into the tensors of ranks that are not
-    the root.
-    """
-    if ".AVG " in entry.call.signature and not entry.dtype.startswith(("float", "bfloat", "complex")):
-        raise UsageError(
-            f"{operator.name} with AVG of {entry.dtype}: an average of whole numbers is not defined here; "
-            f"use SUM and divide, or a tensor of floats"
-        )
-    if operator.schema not in ("broadcast_", "reduce_"):
-        return args
-    for tensor in args[0]:
-        if not tensor.is_contiguous():
-            raise UsageError(
-                f"{operator.name}: the tensor of shape {tuple(tensor.shape)} is not contiguous (strides "
-                f"{tensor.stride()}), and gloo would mix up its elements: use tensor.contiguous()"
-            )
-    if operator.name == "reduce" and index != args[operator.root_at or 3]:
-        return ([tensor.clone() for tensor in args[0]], *args[1:])
-    return args

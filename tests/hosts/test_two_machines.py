@@ -83,6 +83,21 @@ def test_a_machine_that_is_lost_comes_back_and_training_goes_on(tmp_path: Path, 
         assert abs(by_step[record["step"]][0] - record["loss"]) < 1e-5
 
 
+def test_a_machine_that_is_lost_for_good_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    program = course_train("--layout", "dp=2,tp=2", "--steps", "100000", "--log-file", str(log))
+    with Machines() as machines:
+        first, second = (machines.torchrun(m, *elastic(m, 29450), program=program) for m in (0, 1))
+        until(lambda: len(records(log)) >= 3)
+        machines.kill(second)
+        started = time.monotonic()
+        assert first.wait(timeout=60) != 0
+        took = time.monotonic() - started
+        said = machines.said(first)
+    assert "Connection closed by peer" in said or "Connection reset by peer" in said, said
+    print(f"a machine lost for good: ended after {took:.1f} s")
+
+
 def seconds_a_step(machines: Machines, places: dict[int, int], port: int, log: Path) -> float:
     """Median step of dp=2,tp=2, one torchrun a rank; places: rank -> machine."""
     program = course_train("--layout", "dp=2,tp=2", "--steps", "10", "--log-file", str(log))

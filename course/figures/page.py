@@ -10,6 +10,7 @@ import html
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -49,6 +50,15 @@ class Table:
             else ""
         )
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class InWords:
+    """Mixed into a widget, before its base class: readers without widgets get its repr as text."""
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        return {**(data or {}), "text/plain": repr(self)}
 
 
 class PageAxes(Axes):
@@ -96,7 +106,7 @@ def seconds_text(seconds: float) -> str:
 
 def bytes_text(nbytes: float) -> str:
     """A number of bytes with three digits and the unit that suits it: '3.25 MB' (a MB is 1,000,000 bytes)."""
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if nbytes >= size:
             return f"{nbytes / size:.3g} {unit}"
     return f"{nbytes:.0f} B"

@@ -9,12 +9,12 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import ipywidgets
 import traitlets
 
 from course.errors import UsageError
+from course.figures.page import InWords
 
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 
@@ -39,7 +39,7 @@ class Outcome:
         return f"<table>{caption}{rows}</table>"
 
 
-class Prediction(ipywidgets.VBox):
+class Prediction(InWords, ipywidgets.VBox):
     """The widget behind `predict`: buttons for options or a field for a number, and the guess as a trait.
 
     guess: the text of the chosen option, or the number; None while nobody answered. reason: the reader's own words.
@@ -103,12 +103,6 @@ class Prediction(ipywidgets.VBox):
     def __repr__(self) -> str:
         asked = [f"Predict: {self.question}", *(f"  [ ] {option}" for option in self.options)]
         return "\n".join(asked if self.options else [*asked, f"  ____ {self.unit}".rstrip()])
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the question as text."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}
 
 
 def predict(question: str, options: Sequence[str] | None = None, *, unit: str = "", because: str = "") -> Prediction:

@@ -6,7 +6,6 @@ Measured points are passed in. Its static twin is `figures.amdahl.draw_amdahl`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import ipywidgets
 import traitlets
@@ -14,13 +13,13 @@ from matplotlib.axes import Axes
 
 from course.errors import UsageError
 from course.figures.amdahl import Points, amdahl_table, describe_amdahl, draw_amdahl
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 from course.spec.speedup import amdahl_speedup, gustafson_speedup
 
 MOST = 4096  # workers
 
 
-class AmdahlExplorer(ipywidgets.VBox):
+class AmdahlExplorer(InWords, ipywidgets.VBox):
     """`AmdahlExplorer({"my game": [(1, 1.0), (2, 1.6)]})`: pairs (workers, speed-up) of one's own, by name; or nothing.
 
     Traits to set: serial (0 to 1), workers (1 to 4096). Traits to read: amdahl, gustafson (speed-ups), sentence.
@@ -81,9 +80,3 @@ class AmdahlExplorer(ipywidgets.VBox):
     def __repr__(self) -> str:
         """Without measured points, which differ from run to run."""
         return f"AmdahlExplorer(serial={self.serial:g}, workers={self.workers})\n{self.sentence}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets what it says."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}

@@ -21,7 +21,7 @@ from PIL import Image
 
 from course.errors import UsageError
 from course.figures.brightness import describe_brightness, draw_brightness, timings_table
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 
 LARGEST = 255
 PATIENCE = 0.02  # seconds for repeating a measurement: the picture should follow the slider
@@ -29,7 +29,7 @@ WIDTH = 320  # of the picture on the page, in its pixels
 Ways = Mapping[str, Callable[[np.ndarray, int], np.ndarray]]
 
 
-class BrightnessSlider(ipywidgets.VBox):
+class BrightnessSlider(InWords, ipywidgets.VBox):
     """`BrightnessSlider(image, methods)`: image uint8, grey or RGB; methods: name -> f(image, amount) -> image.
 
     Trait to set: amount, -255 to 255. To read: brightened (what the first way gave), timings (name -> (pixels,
@@ -114,12 +114,6 @@ class BrightnessSlider(ipywidgets.VBox):
         """Without times, which differ from run to run."""
         said = describe_brightness(self.image, self.brightened)
         return f"BrightnessSlider(amount={self.amount}): {', '.join(self.methods)}\n{said} {self.verdict}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets what it says."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}
 
 
 def _measured(work: Callable[[], np.ndarray]) -> tuple[np.ndarray, float]:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from course.errors import UsageError
 from course.figures.mesh import LEGEND, MOST, ORDERS, PALE, Mesh, draw_mesh
-from course.figures.page import BLUE, VERMILION, Table
+from course.figures.page import BLUE, VERMILION, InWords, Table
 from course.figures.shards import rank_colour
 from course.spec import LESSON_GPT, ModelSpec
 from course.spec.layout import AXES
@@ -22,7 +22,7 @@ WIDE, HIGH = 96, 58  # pixels from a rank to its neighbour
 SHOWN = ("pp", "dp", "tp", "per_node", "order", "axis")
 
 
-class MeshExplorer(ipywidgets.VBox):
+class MeshExplorer(InWords, ipywidgets.VBox):
     """`MeshExplorer()`: who is in a group with whom, on which link, and how many bytes leave a node in a step.
 
     Traits to set: pp, dp, tp (1 to 4), per_node (1 to 64), order (axes, fastest first), axis (whose groups are shown).
@@ -108,12 +108,6 @@ class MeshExplorer(ipywidgets.VBox):
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={getattr(self, name)!r}" for name in SHOWN)
         return f"MeshExplorer({given})\n{self.table()}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the table."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}
 
 
 def _svg(mesh: Mesh) -> str:

@@ -6,21 +6,20 @@ The rounds come from `spec.collective`, the words from `figures.ring`; its stati
 from __future__ import annotations
 
 import html
-from typing import Any
 
 import ipywidgets
 import traitlets
 from matplotlib.axes import Axes
 
 from course.errors import UsageError
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 from course.figures.ring import ALGORITHMS, LEGEND, Step, draw_step, sum_colour, sum_text
 
 FEWEST, MOST = 2, 8
 CELL = "padding:4px 8px;text-align:center;color:#000;min-width:4.5em;border:{width}px solid #000;background:{colour}"
 
 
-class RingStepper(ipywidgets.VBox):
+class RingStepper(InWords, ipywidgets.VBox):
     """`RingStepper()`: press Next and watch the sums travel; change the algorithm at any step and compare.
 
     Traits to set: n (2 to 8), algorithm ("ring", "tree", "naive"), step (0 to last). Traits to read: last (rounds),
@@ -110,9 +109,3 @@ class RingStepper(ipywidgets.VBox):
 
     def __repr__(self) -> str:
         return f"RingStepper(n={self.n}, algorithm={self.algorithm!r}, step={self.step})\n{self.table()}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the table."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}

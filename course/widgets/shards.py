@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from typing import Any
 
 import ipywidgets
 import traitlets
 from matplotlib.axes import Axes
 
 from course.errors import UsageError
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 from course.figures.shards import LEGEND, draw_shards, judge_shares, owners, rank_colour, shards_table
 
 CONTROLS = (  # trait, words, least, most
@@ -29,7 +28,7 @@ SQUARE = (
 )
 
 
-class ShardExplorer(ipywidgets.VBox):
+class ShardExplorer(InWords, ipywidgets.VBox):
     """`ShardExplorer(rule)`: rule(n, rank, world_size, epoch=..., seed=...) gives the samples of one rank.
 
     Traits to set: n, world_size, epoch, seed. Traits to read: shares (one list a rank), sizes, verdict (one sentence).
@@ -107,9 +106,3 @@ class ShardExplorer(ipywidgets.VBox):
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={getattr(self, name)}" for name, *_ in CONTROLS)
         return f"ShardExplorer({given})\n{self.table() if self.shares else self.verdict}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the table."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}

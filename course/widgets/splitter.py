@@ -15,7 +15,7 @@ import traitlets
 from matplotlib.axes import Axes
 
 from course.errors import UsageError
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 from course.figures.pipeline import draw_pipeline, draw_split, pipeline_table, split_table, time_text
 from course.trace.replay import bubble as idle_share
 from course.widgets.rounds import MICROBATCHES, ROUNDS, goal_of
@@ -39,7 +39,7 @@ from course.widgets.splitter_view import KINDS, SplitterView, kind_here
 Run = Callable[[tuple[int, ...], int, str], Any]
 
 
-class LayerSplitter(ipywidgets.VBox):
+class LayerSplitter(InWords, ipywidgets.VBox):
     """`LayerSplitter()`, `LayerSplitter("12-11-7·m8·1F1B")` or `LayerSplitter(costs=measured, head=last, run=train)`.
 
     code: a share code to open with; otherwise the layers are split equally over `stages`. costs: of the layers that can
@@ -292,9 +292,3 @@ class LayerSplitter(ipywidgets.VBox):
 
     def __repr__(self) -> str:
         return f"LayerSplitter({self.code!r})\n{self.goal}\n{self.table()}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the table."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}

@@ -13,7 +13,7 @@ import ipywidgets
 import traitlets
 from matplotlib.axes import Axes
 
-from course.figures.page import Table
+from course.figures.page import InWords, Table
 from course.figures.shards import rank_colour
 from course.figures.tensor import FEWEST, GAP, HIDDEN, LEGEND, MOST, WAYS, WHOLE, WIDTH, Cut, draw_tensor, equal_cuts
 
@@ -21,7 +21,7 @@ PIXELS = 7  # a side of one element
 WIDE = {"style": {"description_width": "initial"}, "layout": {"width": "19em"}}
 
 
-class TensorSplitter(ipywidgets.VBox):
+class TensorSplitter(InWords, ipywidgets.VBox):
     """`TensorSplitter()`: cut A and B of y = g(x A) B over ranks, and read what must be sent forward and backward.
 
     Traits to set: n (2 to 4), first and second ("columns", "rows"), a_cuts and b_cuts (n - 1 places each, rising).
@@ -150,12 +150,6 @@ class TensorSplitter(ipywidgets.VBox):
     def __repr__(self) -> str:
         given = f"n={self.n}, first={self.first!r}, second={self.second!r}, a_cuts={self.a_cuts}, b_cuts={self.b_cuts}"
         return f"TensorSplitter({given})\n{self.table()}\n{self.sends()}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The widget, and for readers without widgets the tables."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        return {**(data or {}), "text/plain": repr(self)}
 
 
 def _svg(cut: Cut) -> str:

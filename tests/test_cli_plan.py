@@ -45,7 +45,24 @@ def test_json_adds_up() -> None:
         (["--layout", "tp=3"], "try tp=2"),
         (["--layout", "tp=16"], "there are 8 GPUs"),
         (["--layout", "dp=16"], "needs 16 GPUs, but there are 8"),
-        (["--price", "-1", "--tokens", "1e9"], "price"),
+        (["--layout", "dp=3"], "try 63"),
+        (["--layout", "tp=0"], "cannot read 'tp=0'"),
+        (["--layout", "tp=²"], "cannot read 'tp=²'"),
+        (["--layout", "zero=7"], "stages of ZeRO"),
+        (["--layout", "microbatch=9"], "try 72"),
+        (["--layout", "chunks=3"], "try chunks=1"),
+        (["--layout", "pp=2,chunks=3"], "16 layers of a stage .* try chunks=2"),
+        (["--layout", "pp=8,chunks=4", "--global-batch", "12"], "rounds of pp=8, but there are 12"),
+        (["--layout", "pp=2,chunks=40"], "not cut into chunks=40: try chunks=16"),
+        (["--gpus", "7"], "uses 7 chips: .* try 8"),
+        (["--model", "llama-3.1-405b"], "in none of 448 layouts: try 128 chips"),
+        (["--model", "llama-3.1-9b"], "try llama-3.1-8b"),
+        (["--price", "-1", "--tokens", "1e9"], "price -1: .* try --price 1"),
+        (["--price", "-1"], "at least 0"),
+        (["--price", "nan", "--tokens", "1e9"], "try --price 2"),
+        (["--price", "2"], "--tokens does not say how long"),
+        (["--tokens", "inf"], "try --tokens 1e12"),
+        (["--goodput", "0", "--tokens", "1e9"], "goodput 0: a share"),
         (["--precision", "int8"], "bf16, fp8, fp4"),
         (["--chip", "a100-80gb", "--precision", "fp8"], "no fp8"),
     ],
@@ -53,6 +70,21 @@ def test_json_adds_up() -> None:
 def test_one_sentence_for_what_cannot_be(extra: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         CliRunner().invoke(app, [*SMALL, *extra], catch_exceptions=False)
+
+
+def test_stages_as_alpa_cuts_them() -> None:
+    alpa = [*SMALL, "--alpa", "--model", "gpt-3-175b", "--chip", "a100-80gb", "--gpus", "512", "--global-batch", "1536"]
+    done = CliRunner().invoke(app, [*alpa, "--sequence", "2048"])
+    assert "as Alpa cuts it" in done.stdout and "columns, rows, columns, rows" in done.stdout
+    found = json.loads(CliRunner().invoke(app, [*alpa, "--json"]).stdout)
+    assert sum(stage["rows"] * stage["columns"] for stage in found["stages"]) == 512
+    with pytest.raises(UsageError, match="leave --layout out"):
+        CliRunner().invoke(app, [*alpa, "--layout", "tp=8"], catch_exceptions=False)
+
+
+def test_fewer_gpus_than_there_are_is_said() -> None:
+    done = CliRunner().invoke(app, [*SMALL, "--layout", "dp=4,zero=3"])
+    assert "on 8 x h100, 4 of them used" in done.stdout
 
 
 def test_layouts_as_they_are_written() -> None:

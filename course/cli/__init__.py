@@ -288,17 +288,21 @@ def plan(
     tokens: Annotated[float, typer.Option(min=0, help="Tokens of a whole run, for hours and money.")] = 0.0,
     price: Annotated[float, typer.Option(help="Money an hour of one chip.")] = 0.0,
     goodput: Annotated[float, typer.Option(help="Share of the time that failures leave.")] = 1.0,
+    alpa: Annotated[bool, typer.Option("--alpa", help="Cut layers into stages, and shard each, as Alpa does.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show every term of the first layout.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Plain numbers: seconds, bytes, hours, money.")] = False,
 ) -> None:
     """Find the best layouts for a model on a cluster: memory, step time, utilisation, hours, money."""
-    from course.cli.plan import Request, show_plans
+    from course.cli.plan import Request, show_plans, show_stages
 
     request = Request(
         model=model, chip=chip, gpus=gpus, global_batch=global_batch, sequence=sequence, precision=precision,
         layout=layout, best=best, tokens=tokens, price=price, goodput=goodput,
     )  # fmt: skip
-    show_plans(request, explain=explain, as_json=as_json)
+    if alpa:
+        show_stages(request, as_json=as_json)
+    else:
+        show_plans(request, explain=explain, as_json=as_json)
 
 
 # grade and progress

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from course.planner.constants import Constants
+from course.planner.flops import layer_parameters
 from course.planner.memory import logit_bytes
 from course.spec.chips import Chip
 from course.spec.plan import Plan
@@ -58,7 +59,21 @@ def layer_passes(shape: ModelShape, plan: Plan, chip: Chip, constants: Constants
         "alternate": (products + moved_forward / rate) / 2,
         "full": forward,
     }[plan.recompute]
-    return Passes(forward, backward, products + constants.kernels)
+    added = _accumulation(layer_parameters(shape), plan) / rate
+    return Passes(forward, backward, products + added + constants.kernels)
+
+
+def _accumulation(parameters: float, plan: Plan) -> float:
+    """Bytes moved to add the gradients of a microbatch to those of the microbatches before.
+
+    Of a parameter 6 in 16 bits: the new gradient and the sum are read, the sum is written. 10 where the sum is in
+    float32 (DeepSpeed's bf16 optimizer). None where the matrix product adds up, as its output goes through memory
+    anyway; FSDP reduces each microbatch's gradients instead (`step`).
+    """
+    if plan.fused_sums or (plan.zero >= 2 and plan.pp == 1):
+        return 0.0
+    each = 10 if plan.grad_bytes == 6 else 6
+    return each * parameters / plan.tp * (1 - 1 / plan.microbatches)
 
 
 def _products(shape: ModelShape, plan: Plan, chip: Chip, constants: Constants) -> float:
@@ -109,5 +124,6 @@ def head_passes(shape: ModelShape, plan: Plan, chip: Chip, constants: Constants)
     """The Passes of the last norm, the product with the vocabulary and the loss; 16 bits whatever the layers have."""
     logits = plan.tokens * shape.vocab / plan.tp
     product = matmul_seconds(plan.tokens, shape.vocab // plan.tp, shape.hidden, chip, constants, plan, low=False)
-    loss = logit_bytes(plan) * logits / (constants.memory * chip.memory_bandwidth)
-    return Passes(product + loss, product + loss, product)
+    rate = constants.memory * chip.memory_bandwidth
+    loss = logit_bytes(plan) * logits / rate
+    return Passes(product + loss, product + loss, product + _accumulation(shape.vocab * shape.hidden, plan) / rate)

@@ -19,6 +19,7 @@ from course.planner.rows import Inexpressible, Row, is_kept_aside, read_row, rea
 from course.planner.search import chosen_plan
 from course.planner.step import predict_step
 from course.planner.validate import SHIPPED, validate
+from course.spec.plan import Plan
 
 BOUNDS = {
     "matmul": (0.6, 0.9), "matmul_low": (0.4, 0.9), "operand": (0.1, 3.0), "attention": (0.1, 0.8),
@@ -35,9 +36,14 @@ stays there."""
 
 def rows_to_fit(runs: Sequence[Mapping[str, Any]], without: str = "") -> list[Row]:
     """Rows with a measured step time that are not kept aside; `without` leaves a whole family of rows out too."""
+    return expressible([run for run in runs if not is_kept_aside(run["id"]) and run["family"] != without])
+
+
+def expressible(runs: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Rows with a measured step time and printed axes."""
     rows = []
     for run in runs:
-        if is_kept_aside(run["id"]) or run["family"] == without or run.get("kind") == "memory-analytic":
+        if run.get("kind") == "memory-analytic":
             continue
         try:
             row = read_row(run)
@@ -50,20 +56,24 @@ def rows_to_fit(runs: Sequence[Mapping[str, Any]], without: str = "") -> list[Ro
 
 def fit(rows: Sequence[Row], start: Constants = TYPICAL, *, trials: int = 600, seed: int = 0) -> Constants:
     """The constants with the least loss near `start`: random steps in a few of them at once, kept where they help, each
-    third of the trials with half the step (an evolution strategy of one parent and one child; Rechenberg 1973)."""
-    random = Random(seed)
-    best, least = start, loss(rows, start)
-    for trial in range(trials):
-        step = 0.2 / 2 ** (3 * trial // trials)
-        moved = {
-            name: min(high, max(low, getattr(best, name) * math.exp(random.gauss(0, step))))
-            for name, (low, high) in BOUNDS.items()
-            if random.random() < 0.3
-        }
-        child = replace(best, **moved)
-        error = loss(rows, child)
-        if error < least:
-            best, least = child, error
+    third of the trials with half the step (an evolution strategy of one parent and one child; Rechenberg 1973).
+
+    What a source does not print of a plan is chosen anew before each third.
+    """
+    random, best = Random(seed), start
+    for third in range(3):
+        planned = _planned(rows, best)
+        least = _loss(planned, best)
+        for _ in range(trials // 3):
+            moved = {
+                name: min(high, max(low, getattr(best, name) * math.exp(random.gauss(0, 0.2 / 2**third))))
+                for name, (low, high) in BOUNDS.items()
+                if random.random() < 0.3
+            }
+            child = replace(best, **moved)
+            error = _loss(planned, child)
+            if error < least:
+                best, least = child, error
     return best
 
 
@@ -72,9 +82,16 @@ def loss(rows: Sequence[Row], constants: Constants) -> float:
 
     A row counts at most 0.4: what the model cannot say should not bend what it can.
     """
+    return _loss(_planned(rows, constants), constants)
+
+
+def _planned(rows: Sequence[Row], constants: Constants) -> list[tuple[Row, Plan]]:
+    return [(row, chosen_plan(row, constants)) for row in rows]
+
+
+def _loss(planned: Sequence[tuple[Row, Plan]], constants: Constants) -> float:
     families: dict[str, list[float]] = {}
-    for row in rows:
-        plan = chosen_plan(row, constants)
+    for row, plan in planned:
         seconds = predict_step(row.shape, plan, row.cluster, constants).seconds
         error = abs(math.log(seconds / (row.step_seconds or seconds)))
         families.setdefault(row.family, []).append(min(0.4, error))
@@ -96,14 +113,18 @@ def fitted(rows: Sequence[Row], chips: str = "") -> dict[str, Constants]:
 
 
 def leave_one_out(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The errors of each family of rows under constants fitted without it: {family: {"n", "mape", "bias", "worst"}}."""
+    """The errors of each family of rows under constants fitted without it: {family: {"n", "mape", "bias", "worst"}}.
+
+    Typical constants where no other family runs on its chips.
+    """
     tables: dict[str, dict[str, Any]] = {}
     for family in sorted({run["family"] for run in runs}):
         own = [run for run in runs if run["family"] == family]
-        chips = {row.cluster.chip.family for row in rows_to_fit(own)}
+        others = rows_to_fit(runs, family)
         constants = dict(CONSTANTS)
-        for name in chips:
-            constants[name] = fitted(rows_to_fit(runs, family), name)[name]
+        for name in {row.cluster.chip.family for row in expressible(own)}:
+            rows = [row for row in others if row.cluster.chip.family == name]
+            constants[name] = fit(rows) if rows else TYPICAL
         tables |= validate(own, constants)["step_time"]
     return tables
 
@@ -117,8 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     runs = read_runs(options.runs)
     if options.leave_one_out:
+        within = validate(runs)["step_time"]
+        sys.stdout.write(f"{'':16}{'rows':>5}{'MAPE':>8}{'left out':>10}{'bias':>8}\n")
         for family, table in leave_one_out(runs).items():
-            sys.stdout.write(f"{family:16}{table['n']:5}{table['mape']:8.1%}{table['bias']:+8.1%}\n")
+            errors = f"{within[family]['mape']:8.1%}{table['mape']:10.1%}{table['bias']:+8.1%}"
+            sys.stdout.write(f"{family:16}{table['n']:5}{errors}\n")
         return 0
     for family, found in fitted(rows_to_fit(runs), options.chips).items():
         values = "".join(f"    {name}={value:.3g},\n" for name, value in asdict(found).items())

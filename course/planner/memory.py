@@ -15,8 +15,8 @@ from course.spec.shape import ModelShape
 LOGIT_BYTES = 14
 """Bytes a logit: 2 as computed, 4 as float32, 4 for log-softmax and 4 for its gradient."""
 
-FUSED_LOGIT_BYTES = 6
-"""Bytes a logit where the loss is one compiled kernel: 2 as computed, 4 for the gradient."""
+FLOAT32_LOGIT_BYTES = 12
+"""Bytes a logit in float32: 4 for log-softmax, 4 for its gradient, 4 for that of the logit."""
 
 CONTEXT = 2 * 2**30
 """Bytes of the driver's context and libraries (1.5 to 2 GB on an A100, BLOOM's chronicles)."""
@@ -25,8 +25,9 @@ COMMUNICATOR = 0.75 * 2**30
 """Bytes that NCCL keeps for the group of each axis: buffers of its channels to every neighbour."""
 
 
-FRAGMENTED = 0.08
-"""Share of what is allocated that the caching allocator holds beside it, in blocks that fit nothing else."""
+FRAGMENTED = 0.07
+"""Share of what is allocated that the caching allocator holds beside it, in blocks that fit nothing else. Runs that ran
+out of memory say it is at least 0.042, runs that did not at most 0.077."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,21 @@ def states_bytes(parameters: float, *, dp: int, zero: int, grad_bytes: int = 2) 
     2 + g + 12 a parameter; ZeRO-1 shards the 12, ZeRO-2 the g + 12, ZeRO-3 all (ZeRO, section 5).
     7.5e9 at dp=64: 120, 31.4, 16.6 and 1.9 GB.
     """
-    kept = {0: 2 + grad_bytes + 12, 1: 2 + grad_bytes, 2: 2, 3: 0}[zero]
-    return parameters * (kept + (2 + grad_bytes + 12 - kept) / dp)
+    return sum(state_parts(parameters, dp=dp, zero=zero, sizes=(2, grad_bytes, 12)))
+
+
+def state_parts(parameters: float, *, dp: int, zero: int, sizes: tuple[int, int, int]) -> tuple[float, float, float]:
+    """`states_bytes` one by one: weights, gradients, optimizer, of `sizes` bytes a parameter.
+
+    (2, g, 12) in mixed precision, where the optimizer keeps float32 weights and Adam's two moments, (4, 4, 8) in
+    float32.
+    """
+    weights, gradients, optimizer = (parameters * size for size in sizes)
+    return (
+        weights / (dp if zero >= 3 else 1),
+        gradients / (dp if zero >= 2 else 1),
+        optimizer / (dp if zero >= 1 else 1),
+    )
 
 
 def layer_activation_bytes(shape: ModelShape, plan: Plan, *, itemsize: int = 2, mask_bytes: int = 1) -> float:
@@ -117,43 +131,72 @@ def stage_parameters(shape: ModelShape, plan: Plan, stage: int) -> float:
 
 
 def peak_memory(shape: ModelShape, plan: Plan) -> Memory:
-    """The Memory of the fullest stage."""
-    stages = sorted({0, min(1, plan.pp - 1), plan.pp - 1})
-    return max((_stage_memory(shape, plan, stage) for stage in stages), key=lambda memory: memory.total)
+    """The Memory of the fullest stage.
+
+    Gradients count in full, as they are there from the second microbatch on: the peak of a step of one microbatch is
+    lower by what backward has not made yet.
+    """
+    return max((_stage_memory(shape, plan, stage) for stage in _stages(plan)), key=lambda memory: memory.total)
+
+
+def memory_parts(shape: ModelShape, plan: Plan) -> dict[str, float]:
+    """Bytes of `peak_memory`, its states one by one: weights, gradients, optimizer, activations, logits, buffers."""
+    stage = max(_stages(plan), key=lambda stage: _stage_memory(shape, plan, stage).total)
+    weights, gradients, optimizer = _states(stage_parameters(shape, plan, stage), plan)
+    memory = _stage_memory(shape, plan, stage)
+    return {
+        "weights": weights, "gradients": gradients, "optimizer": optimizer, "activations": memory.activations,
+        "logits": memory.logits, "buffers": memory.buffers,
+    }  # fmt: skip
+
+
+def _stages(plan: Plan) -> list[int]:
+    """Stages that one of which is the fullest."""
+    return sorted({0, min(1, plan.pp - 1), plan.pp - 1})
 
 
 def _stage_memory(shape: ModelShape, plan: Plan, stage: int) -> Memory:
-    n, h = plan.tokens, shape.hidden
-    parameters = stage_parameters(shape, plan, stage)
-    states = _states(parameters, plan)
+    n, h, size = plan.tokens, shape.hidden, _itemsize(plan)
+    states = sum(_states(stage_parameters(shape, plan, stage), plan))
     layers = stage_layers(shape.layers, plan.pp)[stage]
-    kept = layers * layer_activation_bytes(shape, plan) * microbatches_held(plan, stage)
-    kept += 2 * n * h * min(plan.microbatches, plan.pp) * plan.dropout * (stage == 0)  # the embedding's mask and output
+    kept = layers * layer_activation_bytes(shape, plan, itemsize=size) * microbatches_held(plan, stage)
+    kept += size * n * h * min(plan.microbatches, plan.pp) * plan.dropout * (stage == 0)  # the embedding's mask, output
     logits = logit_bytes(plan) * n * shape.vocab / plan.tp if stage == plan.pp - 1 else 0.0
     return Memory(states, kept, logits, _buffers(shape, plan))
 
 
+def _itemsize(plan: Plan) -> int:
+    """Bytes of an activation."""
+    return 4 if plan.precision == "float32" else 2
+
+
 def logit_bytes(plan: Plan) -> int:
     """Bytes that a logit of the last stage holds, and about as many go through memory for the loss."""
-    return FUSED_LOGIT_BYTES if plan.fused_loss else LOGIT_BYTES
+    if plan.fused_loss:
+        return 2 + plan.logit_grad_bytes
+    return FLOAT32_LOGIT_BYTES if plan.precision == "float32" else LOGIT_BYTES
 
 
-def _states(parameters: float, plan: Plan) -> float:
-    """The states of a rank. FSDP (ZeRO-3) shards float32 weights, gradients and moments, 16 bytes a parameter too;
-    with a pipeline its weights and gradients stay whole from the first microbatch to the last."""
-    if plan.zero < 3:
-        return states_bytes(parameters, dp=plan.dp * plan.cp, zero=plan.zero, grad_bytes=plan.grad_bytes)
-    whole = (2 + plan.grad_bytes) * parameters if plan.pp > 1 else 0.0
-    return states_bytes(parameters, dp=plan.dp * plan.cp, zero=3) + whole
+def _states(parameters: float, plan: Plan) -> tuple[float, float, float]:
+    """Bytes of weights, gradients and optimizer. FSDP (ZeRO-3) shards float32 weights, gradients and moments, 16 bytes
+    a parameter too; with a pipeline its weights and gradients stay whole from the first microbatch to the last."""
+    float32, sharded, dp = plan.precision == "float32", plan.zero == 3, plan.dp * plan.cp
+    sizes = (4, 4, 8) if float32 else (2, 2 if sharded else plan.grad_bytes, 12)
+    weights, gradients, optimizer = state_parts(parameters, dp=dp, zero=plan.zero, sizes=sizes)
+    if sharded and plan.pp > 1:
+        weights, gradients = weights + _itemsize(plan) * parameters, gradients + plan.grad_bytes * parameters
+    return weights, gradients, optimizer
 
 
 def _buffers(shape: ModelShape, plan: Plan) -> float:
-    """What is there for a moment: a layer recomputed with its gradients, gathered inputs, ZeRO-3's gathered layers."""
-    buffers = 2.0 * plan.tokens * shape.hidden * (2 if plan.sequence_parallel else 1)
+    """What is there for a moment: a layer recomputed with its gradients, gathered inputs, ZeRO-3's gathered layers. And
+    a bucket of gradients, copied together to be summed."""
+    size = _itemsize(plan)
+    buffers = plan.bucket_bytes + float(size * plan.tokens * shape.hidden * (2 if plan.sequence_parallel else 1))
     if plan.recompute != "none":
-        buffers += layer_activation_bytes(shape, replace(plan, recompute="none"))
+        buffers += layer_activation_bytes(shape, replace(plan, recompute="none"), itemsize=size)
     if plan.zero == 3 and plan.pp == 1:
-        buffers += 2 * (2 + plan.grad_bytes) * layer_parameters(shape) / plan.tp
+        buffers += 2 * (size + plan.grad_bytes) * layer_parameters(shape) / plan.tp
     return buffers
 
 
@@ -164,5 +207,10 @@ def fits(shape: ModelShape, plan: Plan, chip: Chip) -> bool:
 
 def is_room(memory: Memory, plan: Plan, chip: Chip) -> bool:
     """Whether `memory` as the allocator holds it, the context and the groups of each axis go into the chip."""
+    return needed_bytes(memory, plan) <= chip.memory
+
+
+def needed_bytes(memory: Memory, plan: Plan) -> float:
+    """Bytes that a chip must have for `memory`: as the allocator holds it, with the context and each axis's group."""
     axes = sum(size > 1 for size in (plan.dp, plan.tp, plan.pp, plan.cp))
-    return memory.reserved + CONTEXT + axes * COMMUNICATOR <= chip.memory
+    return memory.reserved + CONTEXT + axes * COMMUNICATOR

@@ -11,11 +11,19 @@ from course.planner.compute import Passes
 
 
 def pipeline_seconds(
-    stages: Sequence[Passes], microbatches: int, *, chunks: int = 1, schedule: str = "1f1b", hop: float = 0.0
+    stages: Sequence[Passes],
+    microbatches: int,
+    *,
+    chunks: int = 1,
+    schedule: str = "1f1b",
+    hop: float = 0.0,
+    waits: bool = False,
 ) -> float:
     """Seconds from the first forward to the last backward of a step.
 
     stages: Passes of one microbatch on each rank (all its chunks together). hop: seconds of one message to a neighbour.
+    waits: a rank stands still while it exchanges messages, once after each pass of each chunk (1F1B alone, which does
+    so nearly anyway: a microbatch's way there and back is part of its cycle).
     1F1B: (sum of all stages) + (m-1) cycles. Interleaved: fill and drain are v times shorter and cross v times as many
     boundaries (Narayanan et al. 2021, section 2.2). ZB-1p: F+B-W idle for each stage but the slowest, ZB-2p and ZB-V
     F+B-2W, W of the slowest, never below 0 (Qi et al. 2024, section 4.2). Messages are sent as soon as they are there.
@@ -29,9 +37,10 @@ def pipeline_seconds(
         return m * slowest.total + idle + (p - 1) * hop
     fill = sum(stage.total for stage in stages) - slowest.total
     crossing = 2 * (p * chunks - 1) * hop
+    waited = 2 * chunks * hop if waits and p > 1 else 0.0
     if chunks > 1:
-        return m * slowest.total + fill / chunks + crossing
-    return fill + slowest.total + crossing + (m - 1) * _cycle(stages, m, hop)
+        return slowest.total + fill / chunks + crossing + (m - 1) * (slowest.total + waited)
+    return fill + slowest.total + crossing + (m - 1) * max(slowest.total + waited, _cycle(stages, m, hop))
 
 
 def _idle(stage: Passes, weights: float, schedule: str) -> float:

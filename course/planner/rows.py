@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from course.errors import UsageError
+from course.planner.fields import check_fields
 from course.planner.flops import model_flops
 from course.spec.chips import Chip, Cluster, chip_of
 from course.spec.plan import Plan
@@ -32,14 +33,8 @@ FUSED = ("nemo", "core", "bridge", "nanotron", "maxtext")
 """Frameworks (parts of their names) that fuse attention and overlap messages on A100 as well."""
 
 
-NUMBERS = frozenset(
-    (
-        "layers", "hidden", "heads", "kv_heads", "ffn", "ffn_matrices", "vocab", "seq", "n_gpus", "gpus_per_node",
-        "tp", "pp", "dp", "cp", "interleave_v", "micro_batch", "global_batch", "zero_stage", "step_time_s",
-        "tokens_per_s_per_gpu", "samples_per_s_per_gpu", "tflops_per_gpu", "mfu_pct",
-    )
-)  # fmt: skip
-"""Fields of a row that are numbers, where they are printed."""
+FUSED_SUMS = 2022
+"""Since when Megatron-LM adds up the gradients of microbatches inside its products (--gradient-accumulation-fusion)."""
 
 
 class Inexpressible(UsageError):
@@ -68,8 +63,11 @@ def read_runs(path: str | Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from error
     runs = data.get("runs") if isinstance(data, dict) else data
-    if not isinstance(runs, list) or not all(isinstance(run, dict) and "id" in run for run in runs):
+    if not isinstance(runs, list):
         raise UsageError(f"{path}: expected a list of rows with an id, or an object with such a list as `runs`")
+    for number, run in enumerate(runs, 1):
+        if not isinstance(run, dict) or not isinstance(run.get("id"), str):
+            raise UsageError(f"{path}: row {number} of {len(runs)} is no object with an id that is text")
     return runs
 
 
@@ -82,14 +80,13 @@ def read_row(run: Mapping[str, Any]) -> Row:
     """The Row of one entry. Raises Inexpressible with the reason where it cannot be predicted or not be read; a field
     that is missing or has the wrong type is named."""
     try:
+        check_fields(run)
         shape = _shape(run["model"])
         cluster = _cluster(run["cluster"])
         plan, free = _plan(run, shape, cluster)
         plan.check(shape)
         measured = run["measured"]
         seconds = _seconds(run, shape, plan, cluster)
-        if seconds is not None and not seconds > 0:
-            raise Inexpressible(f"the measured time of a step, {seconds} s, is not above 0")
         return Row(run["id"], run["family"], shape, plan, cluster, free, measured, seconds, bool(measured.get("oom")))
     except KeyError as error:
         raise Inexpressible(f"the field {error} is missing") from error
@@ -97,21 +94,6 @@ def read_row(run: Mapping[str, Any]) -> Row:
         raise
     except UsageError as error:
         raise Inexpressible(str(error)) from error
-    except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-        raise Inexpressible(f"a field of {_suspects(run)} has the wrong type: {error}") from error
-
-
-def _suspects(run: Mapping[str, Any]) -> str:
-    """Fields of a row that should be numbers and are not, or the parts that should be objects."""
-    found = []
-    for part, kind in (("model", dict), ("cluster", dict), ("layout", dict), ("measured", dict)):
-        fields = run[part]
-        if not isinstance(fields, kind):
-            found.append(part)
-            continue
-        numbers = NUMBERS & fields.keys()
-        found += [f"{part}.{n}" for n in sorted(numbers) if isinstance(fields[n], (str, list, dict))]
-    return ", ".join(found) or "the row"
 
 
 def _shape(model: Mapping[str, Any]) -> ModelShape:
@@ -131,7 +113,7 @@ def _shape(model: Mapping[str, Any]) -> ModelShape:
 def _cluster(cluster: Mapping[str, Any]) -> Cluster:
     name = cluster.get("gpu_id")
     if name not in CHIP_IDS:
-        raise Inexpressible(f"the chip {cluster.get('gpu')!r} is not in the catalogue")
+        raise Inexpressible(f"the chip {cluster.get('gpu')!r} (gpu_id {name!r}) is not in the catalogue")
     if not cluster.get("n_gpus"):
         raise Inexpressible("the number of chips is not printed")
     chip = chip_of(CHIP_IDS[name])
@@ -179,7 +161,7 @@ def _plan(run: Mapping[str, Any], shape: ModelShape, cluster: Cluster) -> tuple[
             dp=dp, tp=layout["tp"], pp=layout["pp"], cp=cp, chunks=chunks, microbatch=layout.get("micro_batch") or 1,
             global_batch=layout["global_batch"], sequence=run["model"]["seq"], zero=layout.get("zero_stage") or 0,
             recompute=_recompute(layout), sequence_parallel=bool(layout.get("sequence_parallel")),
-            schedule=_schedule(layout.get("schedule")), **_software(layout, cluster),
+            schedule=_schedule(layout.get("schedule")), **_software(layout, cluster, _year(run)),
         ),
         free,
     )  # fmt: skip
@@ -212,35 +194,56 @@ def _schedule(printed: str | None) -> str:
     return names.get((printed or "").lower(), "1f1b")
 
 
-def _software(layout: Mapping[str, Any], cluster: Cluster) -> dict[str, Any]:
-    """What the framework of a row does. Megatron-LM of 2021 and 2022 (fp16, or on A100) stores scores, has dropout and
-    sums gradients after the last backward; later ones fuse attention and overlap. llm-foundry runs eager FSDP."""
+def _year(run: Mapping[str, Any]) -> int:
+    """The year of a row's source, 0 if it has none."""
+    found = re.search(r"\b20\d\d\b", str((run.get("source") or {}).get("cite")))
+    return int(found[0]) if found else 0
+
+
+def _software(layout: Mapping[str, Any], cluster: Cluster, year: int) -> dict[str, Any]:
+    """What the framework of a row does. Megatron-LM of 2021 and 2022 (fp16, or on A100) stores scores, has dropout,
+    waits for its messages between stages and sums gradients after the last backward; later ones fuse attention and
+    overlap. llm-foundry runs eager FSDP."""
     framework = (layout.get("framework") or "").lower()
     printed = (layout.get("precision") or "").lower()
     precision = "fp4" if "fp4" in printed else "fp8" if "fp8" in printed else "bf16"
     fsdp = _is_fsdp(layout)
     old = not fsdp and cluster.chip.family in ("ampere", "volta") and not any(word in framework for word in FUSED)
+    fused_sums = not ("deepspeed" in framework or (old and 0 < year < FUSED_SUMS))
     return {
         "attention": "stored" if old else "flash-2" if fsdp else "fused",
         "dropout": old,
         "compiled": old or not fsdp or "compile" in framework,
         "overlap_dp": not old,
         "overlap_tp": not old and (not fsdp or "async" in framework),
+        "overlap_pp": not old,
+        "scatters_pp": "v2.0" not in framework,
+        "fused_sums": fused_sums,
         "fused_loss": "fsdp2" in framework or "foundry" in framework,
-        "grad_bytes": _grad_bytes(framework),
-        "wire_bytes": 2 if "pure" in framework or printed.startswith("fp16") else 4,
+        "grad_bytes": _grad_bytes(framework, printed),
+        "wire_bytes": 2 if "pure" in framework or (printed.startswith("fp16") and not fused_sums) else 4,
+        "logit_grad_bytes": 2 if "foundry" in framework else 4,  # flash-attn's loss, whose gradient is a logit's type
+        "bucket_bytes": _bucket_bytes(framework, printed),
         "precision": precision,
         "casts": fsdp or printed.startswith(("mxfp8", "nvfp4")),  # blocks of 32 or 16 are scaled along both axes
         "repeats_kv": fsdp,
     }
 
 
-def _grad_bytes(framework: str) -> int:
+def _grad_bytes(framework: str, precision: str) -> int:
     """Megatron-LM and FSDP hold float32 gradients; FSDP's "pure" precision and DeepSpeed's fp16 optimizer 16 bits;
     DeepSpeed's bf16 optimizer both."""
-    if "fp32 grad" in framework:
+    if "fp32 grad" in framework or ("deepspeed" in framework and precision.startswith("bf16")):
         return 6
     return 2 if "pure" in framework or "deepspeed" in framework else 4
+
+
+def _bucket_bytes(framework: str, precision: str) -> int:
+    """DeepSpeed's pipeline copies 500 million gradients together before it sums them, in float32 beside its bf16
+    optimizer (runtime/engine.py, MEMORY_OPT_ALLREDUCE_SIZE)."""
+    if "deepspeed" not in framework:
+        return 0
+    return 500_000_000 * (4 if _grad_bytes(framework, precision) == 6 else 2)
 
 
 def _seconds(run: Mapping[str, Any], shape: ModelShape, plan: Plan, cluster: Cluster) -> float | None:

@@ -53,7 +53,8 @@ def plan_run(*, step_seconds: float, steps: int, num_gpus: int, price: float = 0
         if not 0 < value < math.inf:
             raise UsageError(f"plan_run({name}={value!r}): it must be above 0")
     if not 0 <= price < math.inf:
-        raise UsageError(f"plan_run(price={price!r}): a price an hour of one chip is at least 0; try {abs(price)}")
+        near = abs(price) if math.isfinite(price) else 0.0
+        raise UsageError(f"plan_run(price={price!r}): a price an hour of one chip is at least 0; try {near}")
     if not 0 < goodput <= 1:
         raise UsageError(f"plan_run(goodput={goodput!r}): goodput is a share, above 0 and at most 1")
     hours = step_seconds * steps / goodput / SECONDS_AN_HOUR

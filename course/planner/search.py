@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_MICROBATCH = 8
 MOST_CHUNKS = 8
+MOST_DOUBLINGS = 12
 LONGEST_ALONE = 32768
 """Tokens of a sequence up to which splitting it (cp) is not tried."""
 
@@ -64,12 +65,33 @@ def find_plans(shape: ModelShape, cluster: Cluster, start: Plan, *, best: int = 
                     priced.append(Priced(candidate, predict_step(shape, candidate, cluster), memory))
                     break
     if not priced:
-        raise UsageError(
-            f"{shape.name} fits {cluster.num_gpus} x {cluster.chip.name} in none of {tried} layouts: "
-            f"try {2 * cluster.num_gpus} chips, or a chip with more memory"
-        )
+        raise UsageError(_why_none(shape, cluster, start, tried))
     priced.sort(key=lambda found: found.step.seconds)
     return Found(tuple(priced[:best]), tried, len(priced))
+
+
+def _why_none(shape: ModelShape, cluster: Cluster, start: Plan, tried: int) -> str:
+    """One sentence: which numbers do not divide, or how many chips hold the model."""
+    n, chip = cluster.num_gpus, cluster.chip
+    if not tried:
+        batch = f"a batch of {start.global_batch}"
+        near = min(_usable(shape, cluster, start), key=lambda size: abs(size - n))
+        return f"no layout of {shape.name} uses {n} chips: its heads, layers and {batch} do not divide: try {near}"
+    for more in (n << k for k in range(1, MOST_DOUBLINGS)):
+        larger = replace(cluster, num_gpus=more)
+        for sizes in _axes(shape, larger, start):
+            least = replace(start, microbatch=1, recompute="full", sequence_parallel=sizes["tp"] > 1, **sizes)
+            zeros = (1, 3) if least.pp == 1 else (1,)
+            if any(fits(shape, replace(least, zero=zero), chip) for zero in zeros):
+                return f"{shape.name} fits {n} x {chip.name} in none of {tried} layouts: try {more} chips"
+    return f"{shape.name} fits {n} x {chip.name} in none of {tried} layouts, nor more chips: try a shorter sequence"
+
+
+def _usable(shape: ModelShape, cluster: Cluster, start: Plan) -> set[int]:
+    """Numbers of chips for which there are layouts, sequences not split."""
+    tensor = [t for t in _divisors(shape.heads) if t <= cluster.per_node and not shape.ffn % t]
+    stages = [p for p in range(1, shape.layers + 1) if not shape.layers % p or not (shape.layers + 2) % p]
+    return {t * p * d for t in tensor for p in stages for d in _divisors(start.global_batch)}
 
 
 def _axes(shape: ModelShape, cluster: Cluster, start: Plan) -> Iterator[dict[str, Any]]:

@@ -65,13 +65,15 @@ def predict_step(shape: ModelShape, plan: Plan, cluster: Cluster, constants: Con
     tensor, context = _layer_messages(shape, plan, cluster, known)
     computing, stages = _stages(shape, plan, cluster, known, (tensor, context))
     hop = _hop(shape, plan, cluster, known)
-    piped = pipeline_seconds(stages, plan.microbatches, chunks=plan.chunks, schedule=plan.schedule, hop=hop)
+    piped = pipeline_seconds(
+        stages, plan.microbatches, chunks=plan.chunks, schedule=plan.schedule, hop=hop, waits=not plan.overlap_pp
+    )
     busiest = max(range(plan.pp), key=lambda stage: stages[stage].total)
     layers, m = stage_layers(shape.layers, plan.pp)[busiest], plan.microbatches
     computed = m * computing[busiest].total
     back = _passes_back(plan)
     messages = [m * layers * tensor * (1 + back), m * layers * context * (2 + back)]
-    data = _data_messages(shape, plan, cluster, known, computing[0])
+    data = _data_messages(shape, plan, cluster, known, computing[0]) + _tied_messages(shape, plan, cluster, known)
     optimizer = _optimizer(shape, plan, cluster, known)
     nodes = max(1.0, plan.num_gpus / cluster.per_node)
     late = known.straggling * math.log2(nodes) * (piped + data + optimizer)
@@ -131,12 +133,17 @@ def _plus(one: Passes, other: Passes) -> Passes:
 
 
 def _hop(shape: ModelShape, plan: Plan, cluster: Cluster, constants: Constants) -> float:
-    """Seconds of one message between stages: 2bsh bytes, scattered over tp before they are sent (Narayanan
-    et al. 2021, section 4.1)."""
+    """Seconds of one message between stages: 2bsh bytes, scattered over tp before they are sent and gathered
+    by the next stage (Narayanan et al. 2021, section 4.1), or whole from each rank of tp."""
     if plan.pp == 1:
         return 0.0
-    ring = axis_ring("pp", plan, cluster, constants)
-    return ring.alpha + 2 * plan.tokens * shape.hidden / plan.tp / ring.bandwidth
+    ring, nbytes = axis_ring("pp", plan, cluster, constants), 2 * plan.tokens * shape.hidden
+    if not plan.scatters_pp:
+        return ring.alpha + nbytes / ring.bandwidth
+    sent = ring.alpha + nbytes / plan.tp / ring.bandwidth
+    if plan.tp == 1 or plan.sequence_parallel:  # with sequence parallelism the next stage wants it split
+        return sent
+    return sent + axis_ring("tp", plan, cluster, constants).all_gather(nbytes)
 
 
 def _data_messages(shape: ModelShape, plan: Plan, cluster: Cluster, constants: Constants, first: Passes) -> float:
@@ -160,6 +167,14 @@ def _data_messages(shape: ModelShape, plan: Plan, cluster: Cluster, constants: C
         return messages
     hidden = min(messages, constants.overlap * beside)
     return messages - hidden + constants.interference * hidden
+
+
+def _tied_messages(shape: ModelShape, plan: Plan, cluster: Cluster, constants: Constants) -> float:
+    """Seconds to sum the gradients of a tied embedding, which the first and the last stage both hold."""
+    if not shape.tied or plan.pp == 1:
+        return 0.0
+    ring = axis_ring("pp", plan, cluster, constants)
+    return ring.all_reduce(plan.wire_bytes * shape.vocab * shape.hidden / plan.tp)
 
 
 def _optimizer(shape: ModelShape, plan: Plan, cluster: Cluster, constants: Constants) -> float:

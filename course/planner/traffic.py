@@ -32,8 +32,8 @@ class Ring(NamedTuple):
 def axis_ring(axis: str, plan: Plan, cluster: Cluster, constants: Constants) -> Ring:
     """The ring of "tp", "cp", "dp" (with cp: they share gradients) or "pp" (two neighbours).
 
-    A group with k of its ranks in a node uses k network cards. Collectives between nodes are hierarchical: what leaves
-    a node goes with the number N of nodes, and alpha there is paid once a node.
+    A group with k of its ranks in a node uses k network cards. Collectives between nodes are hierarchical: 2(k-1)/k of
+    the bytes on the links of a node, then 2(N-1)/N of a share out of it, and alpha there is paid once a node.
     """
     sizes = {"tp": (plan.tp, 1), "cp": (plan.cp, plan.tp), "dp": (plan.dp * plan.cp, plan.tp)}
     if axis == "pp":
@@ -46,11 +46,13 @@ def axis_ring(axis: str, plan: Plan, cluster: Cluster, constants: Constants) -> 
 
 
 def _ring(n: int, inside: int, crosses: bool, cluster: Cluster, constants: Constants) -> Ring:
+    """n ranks, `inside` of them in a node. Over nodes: a reduce-scatter in each node, an all-reduce of every share
+    between the N nodes, and a gather in each node, one after the other."""
     link = LINK * cluster.chip.link
     if not crosses:
         return Ring(n, ALPHA, link)
     nodes = max(2, n // inside)
     alpha = (NETWORK_ALPHA * nodes + ALPHA * (n - nodes)) / n
     cards = inside * constants.network * cluster.network_bandwidth
-    per_byte = (1 - 1 / nodes) / (1 - 1 / n)  # summed inside first: 2(N-1)/N bytes leave a node, not 2(n-1)/n
-    return Ring(n, alpha, min(link, cards / per_byte))
+    each = (1 - 1 / inside) / link + (1 - 1 / nodes) / cards  # half of the seconds a byte
+    return Ring(n, alpha, (1 - 1 / n) / each)

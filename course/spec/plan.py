@@ -13,7 +13,7 @@ from course.spec.shape import ModelShape
 
 RECOMPUTE = ("none", "selective", "alternate", "full")
 SCHEDULES = ("1f1b", "zb-1p", "zb-2p", "zb-v")
-PRECISIONS = ("bf16", "fp8", "fp4")
+PRECISIONS = ("bf16", "fp8", "fp4", "float32")
 ATTENTION = ("stored", "fused", "flash-2")
 
 
@@ -36,15 +36,20 @@ class Plan:
     recompute: str = "none"  # what backward computes again; `planner.memory` says what each kind keeps
     sequence_parallel: bool = False  # norms and dropout are split over tp too (Korthikanti et al. 2022)
     schedule: str = "1f1b"
-    precision: str = "bf16"  # of the products inside layers; the head's are in 16 bits always
+    precision: str = "bf16"  # of the products inside layers, the head's at least in 16 bits; "float32": all of it
     attention: str = "fused"  # "stored" keeps the scores; "flash-2" is fused, but written for Ampere
     compiled: bool = True  # element-wise operations between matrix products are fused
     dropout: bool = False  # its masks are kept
     fused_loss: bool = False  # softmax and loss are one kernel
     overlap_dp: bool = True  # messages of dp run beside computing
     overlap_tp: bool = False  # and those of tp beside their matrix products
+    overlap_pp: bool = True  # and those of pp; else a stage stands still while it sends and receives
+    scatters_pp: bool = True  # tp's ranks each send a part of an activation to the next stage, and gather it there
     grad_bytes: int = 4  # of a gradient as it is held: 2, 4, or 6 for both
     wire_bytes: int = 4  # of a gradient as it is sent
+    fused_sums: bool = True  # gradients of microbatches are added up inside the matrix products that make them
+    logit_grad_bytes: int = 4  # of a logit's gradient, where the loss is one kernel
+    bucket_bytes: int = 0  # of gradients that are copied together before dp sums them
     casts: bool = False  # products of 8 or 4 bits first read their operands to scale and cast them, in an extra pass
     repeats_kv: bool = False  # keys and values are repeated to all heads before cp exchanges them
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from course.errors import UsageError
 from course.planner.memory import (
     fits,
     layer_activation_bytes,
+    memory_parts,
     microbatches_held,
     peak_memory,
     states_bytes,
@@ -93,3 +95,29 @@ def test_experts_are_kept_but_not_all_run() -> None:
     assert peak_memory(sparse, Plan()).states > 5 * peak_memory(dense, Plan()).states
     ratio = layer_activation_bytes(sparse, Plan()) / layer_activation_bytes(dense, Plan())
     assert 1 < ratio < 2
+
+
+def test_parts_add_up_to_the_peak() -> None:
+    shape = shape_of("llama-3.1-8b")
+    for plan in (Plan(), Plan(dp=4, zero=2, global_batch=4), Plan(pp=4, global_batch=8, recompute="full")):
+        assert sum(memory_parts(shape, plan).values()) == pytest.approx(peak_memory(shape, plan).total)
+    parts = memory_parts(shape, Plan())
+    assert parts["gradients"] == 2 * parts["weights"] and parts["optimizer"] == 6 * parts["weights"]
+
+
+def test_float32_doubles_activations_and_has_no_second_weights() -> None:
+    shape = shape_of("gpt-2")
+    half, whole = (memory_parts(shape, Plan(precision=precision)) for precision in ("bf16", "float32"))
+    assert whole["activations"] == 2 * half["activations"] and whole["weights"] == 2 * half["weights"]
+    assert whole["optimizer"] == 2 * whole["weights"] and whole["gradients"] == half["gradients"]
+    assert "float32" in str(pytest.raises(UsageError, chip_of("h100").peak, "float32").value)
+
+
+def test_software_keeps_logits_and_buckets_of_its_own() -> None:
+    shape = shape_of("gpt-2")
+    plan = Plan(microbatch=4, global_batch=4, fused_loss=True)
+    whole = peak_memory(shape, plan)
+    half = peak_memory(shape, replace(plan, logit_grad_bytes=2, bucket_bytes=10**9))
+    logits = 4 * 2048 * shape.vocab
+    assert whole.logits == 6 * logits and half.logits == 4 * logits
+    assert half.buffers - whole.buffers == 10**9

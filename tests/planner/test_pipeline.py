@@ -81,3 +81,14 @@ def test_order_of_the_schedules() -> None:
     seconds = [pipeline_seconds(stages, 16, schedule=schedule) for schedule in ("1f1b", "zb-1p", "zb-2p")]
     assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 3
     assert seconds[2] >= 16 * stages[0].total
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_ranks_that_wait_pay_for_two_messages_a_chunk_and_microbatch(chunks: int) -> None:
+    """What Megatron-LM's blocking exchange after each pass costs, added up by hand."""
+    stages, m, hop = stages_of(4, 1.0), 16, 0.02
+    free, waits = (pipeline_seconds(stages, m, chunks=chunks, hop=hop, waits=flag) for flag in (False, True))
+    alone = m * 3.0 + (4 - 1) * 3.0 / chunks + 2 * (4 * chunks - 1) * hop  # passes of 3 s, fill and drain, messages
+    assert waits == pytest.approx(alone + 2 * (m - 1) * chunks * hop)
+    assert free < waits
+    assert pipeline_seconds(stages[:1], m, hop=hop, waits=True) == pytest.approx(m * 3.0)

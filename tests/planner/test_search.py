@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from course.errors import UsageError
@@ -33,10 +35,30 @@ def test_every_plan_uses_every_gpu_and_fits() -> None:
         assert priced.plan.num_gpus == 16 and fits(shape, priced.plan, cluster.chip)
 
 
-def test_nothing_fits() -> None:
+def test_nothing_fits_and_the_number_of_chips_that_is_named_does() -> None:
+    shape, start = shape_of("llama-3.1-405b"), Plan(global_batch=64, sequence=8192)
     cluster = Cluster(chip=chip_of("a100-40gb"), num_gpus=8)
-    with pytest.raises(UsageError, match="fits 8 x a100-40gb in none of .* try 16 chips"):
-        find_plans(shape_of("llama-3.1-405b"), cluster, Plan(global_batch=64, sequence=8192))
+    with pytest.raises(UsageError, match="fits 8 x a100-40gb in none of .* try 256 chips"):
+        find_plans(shape, cluster, start)
+    assert find_plans(shape, replace(cluster, num_gpus=256), start).priced > 0
+    with pytest.raises(UsageError, match="none of"):
+        find_plans(shape, replace(cluster, num_gpus=128), start)
+
+
+@pytest.mark.parametrize(("gpus", "near"), [(7, 8), (100_000_000, 16384), (1000, 1024)])
+def test_numbers_of_chips_that_no_layout_uses(gpus: int, near: int) -> None:
+    shape, start = shape_of("llama-3.1-8b"), Plan(global_batch=64, sequence=8192)
+    cluster = Cluster(chip=chip_of("h100"), num_gpus=gpus)
+    with pytest.raises(UsageError, match=f"no layout of llama-3.1-8b uses {gpus} chips: .* try {near}$"):
+        find_plans(shape, cluster, start)
+    assert find_plans(shape, replace(cluster, num_gpus=near), start).tried > 0
+
+
+def test_what_no_number_of_chips_holds() -> None:
+    with pytest.raises(UsageError, match="nor more chips: try a shorter sequence"):
+        find_plans(
+            shape_of("llama-3.1-8b"), Cluster(chip=chip_of("h100"), num_gpus=8), Plan(global_batch=8, sequence=10**9)
+        )
 
 
 def test_free_fields_are_the_fastest_that_fit() -> None:

@@ -12,6 +12,7 @@ import course.planner
 from course.errors import UsageError
 from course.planner.compute import head_passes, layer_passes, matmul_seconds
 from course.planner.constants import CONSTANTS, LINK, constants_of
+from course.planner.flops import layer_parameters
 from course.planner.step import predict_step
 from course.planner.traffic import axis_ring
 from course.spec.chips import Cluster, chip_of
@@ -80,7 +81,9 @@ def test_which_axis_runs_on_which_link() -> None:
     assert tensor.bandwidth == LINK * 300e9  # inside a node
     cards = AMPERE.network * 25e9
     assert pipe.bandwidth == pytest.approx(cards)  # 32 ranks on: another node
-    assert data.bandwidth == pytest.approx(2 * cards * (7 / 8) / (3 / 4))  # 2 of 8 ranks in each of 4 nodes
+    size = 1e9  # 2 of 8 ranks in each of 4 nodes
+    across = 2 * (1 / 2) * size / tensor.bandwidth + 2 * (3 / 4) * size / (2 * cards)
+    assert data.all_reduce(size) == pytest.approx(across + 14 * data.alpha)
     assert axis_ring("pp", Plan(pp=4), cluster, AMPERE).bandwidth == LINK * 300e9
 
 
@@ -99,6 +102,45 @@ def test_longer_pipelines_idle_more_and_chunks_idle_less() -> None:
     plan = Plan(tp=8, pp=8, global_batch=16, sequence=8192)
     whole, cut = (predict_step(shape, replace(plan, chunks=v), cluster) for v in (1, 5))
     assert 0 < cut.bubble < whole.bubble
+
+
+def test_gradients_of_microbatches_are_added_up_through_memory() -> None:
+    """6 bytes a parameter in 16 bits, 10 into float32, none inside the products, none for the first microbatch."""
+    rate = AMPERE.memory * A100.chip.memory_bandwidth
+    plan = Plan(tp=8, global_batch=4, grad_bytes=2)
+    fused = layer_passes(GPT_22B, plan, A100.chip, AMPERE)
+
+    def added(**change: object) -> float:
+        own = replace(plan, fused_sums=False, **change)
+        return (layer_passes(GPT_22B, own, A100.chip, AMPERE).weights - fused.weights) * rate
+
+    parameters = layer_parameters(GPT_22B) / 8 * 3 / 4  # three of four microbatches add to something
+    assert added() == pytest.approx(6 * parameters) and added(grad_bytes=6) == pytest.approx(10 * parameters)
+    assert added(global_batch=1) == 0 and added(zero=3) == 0
+
+
+def test_what_a_message_between_stages_carries() -> None:
+    """2bsh bytes: a share of them from each rank of tp and gathered there, or whole, or split as the next stage wants
+    it."""
+    cluster, shape = Cluster(chip=chip_of("a100-80gb"), num_gpus=64), GPT_22B
+    plan = Plan(tp=8, pp=8, global_batch=64, overlap_pp=False, schedule="zb-1p")  # bubble: idle time, 7 messages
+    seconds = {}
+    for name, change in (("split", {"sequence_parallel": True}), ("gathered", {}), ("whole", {"scatters_pp": False})):
+        ring = axis_ring("pp", plan, cluster, AMPERE)
+        nbytes = 2 * plan.tokens * shape.hidden
+        gather = axis_ring("tp", plan, cluster, AMPERE).all_gather(nbytes)
+        hop = ring.alpha + (nbytes if name == "whole" else nbytes / 8) / ring.bandwidth
+        hop += gather if name == "gathered" else 0.0
+        seconds[name] = predict_step(shape, replace(plan, **change), cluster, AMPERE).bubble - 7 * hop
+    assert seconds["gathered"] == pytest.approx(seconds["whole"])  # what is left is the same idle time
+    assert seconds["split"] < seconds["whole"]  # its norms are split, too
+
+
+def test_a_tied_embedding_is_summed_between_the_ends() -> None:
+    cluster, plan = Cluster(chip=chip_of("a100-80gb"), num_gpus=16), Plan(tp=8, pp=2, global_batch=8)
+    tied, own = (predict_step(replace(GPT_22B, tied=flag), plan, cluster, AMPERE).data for flag in (True, False))
+    ring = axis_ring("pp", plan, cluster, AMPERE)
+    assert own == 0 and tied == pytest.approx(ring.all_reduce(4 * GPT_22B.vocab * GPT_22B.hidden / 8))
 
 
 @pytest.mark.parametrize(

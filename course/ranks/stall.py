@@ -19,6 +19,7 @@ from course.ranks.frames import Places
 
 PROVEN = 2.0  # seconds without any movement before a circle of waits is called a stall
 _BUSY = 0.025  # processor seconds a second above which a rank is at work; a blocked one uses about 0.01
+_IDLE_THREAD = 0.0006  # more of them for each thread: gloo has three a group, and they poll
 _SETTLE = 10.0  # seconds: all have come to the call and still nothing moves
 
 
@@ -97,12 +98,20 @@ class Watch:
             pass
         return total
 
+    def _idle(self, rank: int, seconds: float) -> float:
+        """Processor seconds that a rank may use in so many seconds without being at work."""
+        try:
+            threads = self._processes[rank].num_threads()
+        except (KeyError, psutil.Error):
+            threads = 0
+        return 0.02 + (_BUSY + _IDLE_THREAD * threads) * seconds
+
     def _quiet(self, rank: int, now: float) -> float:
         """Seconds since the rank last moved."""
         pulse, state = self._pulses[rank], self._board.state(rank)
         mark = (state.calls, state.since)
         cpu = self._cpu(rank)
-        allowed = 0.02 + _BUSY * (now - pulse.since)
+        allowed = self._idle(rank, now - pulse.since)
         if self._spins and mark == pulse.mark and (self._ask(rank) or {}).get("pending"):
             return now - pulse.since  # waiting for a GPU burns a core: an unfinished call and no new one is the proof
         busy = cpu - pulse.cpu > allowed
@@ -129,7 +138,7 @@ class Watch:
         if pulse.family is None:
             pulse.family = (now, cpu)
         start, before = pulse.family
-        return cpu - before > 0.02 + _BUSY * (now - start)
+        return cpu - before > self._idle(rank, now - start)
 
     def look(self, running: Iterable[int], finished: Mapping[int, str]) -> Stall | None:
         """A Stall if nothing will move any more. finished: rank -> "finished" or "failed"."""

@@ -5,7 +5,9 @@ Each widget has plain traits, works by mouse and by keyboard, and has a static t
 
 from course.widgets.amdahl import AmdahlExplorer
 from course.widgets.brightness import BrightnessSlider
+from course.widgets.memory import MemoryBar
 from course.widgets.mesh import MeshExplorer
+from course.widgets.planner import ClusterPlanner
 from course.widgets.ring import RingStepper
 from course.widgets.shards import ShardExplorer
 from course.widgets.splitter import LayerSplitter
@@ -14,7 +16,9 @@ from course.widgets.tensor import TensorSplitter
 __all__ = [
     "AmdahlExplorer",
     "BrightnessSlider",
+    "ClusterPlanner",
     "LayerSplitter",
+    "MemoryBar",
     "MeshExplorer",
     "RingStepper",
     "ShardExplorer",

@@ -16,10 +16,12 @@ from tests.notebooks.running import ROOT, nbval, run_all, sources
 BUILT = {
     "00_start_here",
     "01_simd_brightening",
+    "04_does_it_fit",
     "05_data_parallel",
     "07_pipeline_parallel",
     "08_tensor_parallel",
     "09_hybrid_parallel",
+    "10_plan_a_cluster",
 }
 
 

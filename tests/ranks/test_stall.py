@@ -57,6 +57,17 @@ def test_everybody_sends_first(pair, numbers):
     assert kept(pair) == [[0, 1, 2]] * 2
 
 
+def test_many_groups_whose_threads_poll_do_not_hide_a_stall(pair):
+    def one_waits(rank):
+        groups = [dist.new_group([0, 1]) for _ in range(60)]
+        if rank == 0:
+            dist.barrier(group=groups[-1])
+        else:
+            dist.send(torch.ones(1), 0)
+
+    stalls(pair, one_waits, "rank 0 called barrier, rank 1 called send to 0", within=12.0)
+
+
 def test_a_ring_of_sends_and_a_ring_of_receives(ranks):
     def ring(rank, world_size, send_first):
         x = torch.ones(1)

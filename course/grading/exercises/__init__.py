@@ -11,16 +11,29 @@ from course.grading.exercises import (
     lesson_01,
     lesson_02,
     lesson_03,
+    lesson_04,
     lesson_05,
     lesson_07,
     lesson_08,
     lesson_09,
+    lesson_10,
 )
 from course.grading.exercises.exercise import CONVENTIONS, Exercise, Level
 
 EXERCISES: dict[str, Exercise] = {
     exercise.id: exercise
-    for lesson in (lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08, lesson_09)
+    for lesson in (
+        lesson_00,
+        lesson_01,
+        lesson_02,
+        lesson_03,
+        lesson_04,
+        lesson_05,
+        lesson_07,
+        lesson_08,
+        lesson_09,
+        lesson_10,
+    )
     for exercise in lesson.EXERCISES
 }
 

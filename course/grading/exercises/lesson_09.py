@@ -127,4 +127,85 @@ CLIP_GRADIENTS_SHARDED = Exercise(
     ),
 )
 
-EXERCISES = (RANK_TO_COORDINATES, COORDINATES_TO_RANK, AXIS_GROUPS, PLACE_AXES, CLIP_GRADIENTS_SHARDED)
+HYBRID_STEP = Exercise(
+    id="hybrid_step",
+    lesson="09_hybrid_parallel",
+    level="challenge",
+    minutes=60,
+    points=18,
+    source=None,
+    statement=(
+        "Write `hybrid_step(stage, optimizer, x, y, groups, max_norm)`: one training step of this rank on a "
+        "dp x pp x tp mesh. It is called again and again, and what one step leaves in `.grad` must not count in the "
+        "next.\n\n"
+        "`x` and `y` are the whole batch, the same on every rank. It is cut along dim 0 for dp, evenly or not, no part "
+        "empty, and a rank trains on the part of its index. Call once `stage.forward_backward(its_x, its_y)`, which "
+        "runs all microbatches with what pp and tp send for them. It *adds* to each `.grad` that of the mean loss over "
+        "what it was given, and returns this mean, a float, on the last stage, None on the others. The rest is "
+        "yours:\n\n"
+        "- `stage.shards` lists the parameters that tp cuts. Their gradients are complete for these samples, but for "
+        "`stage.tied`, one of the shards: the embedding's weight, which the first and the last stage both hold and "
+        "use (with pp = 1 it is one parameter). The two gradients must be added up. On the stages between, "
+        "`stage.tied` is None.\n"
+        "- `stage.copies` lists all other parameters. Every rank of tp holds them whole, but has seen its own tokens "
+        "only (sequence parallel), so each gradient is a part of a sum over tp.\n"
+        "- All copies of the model along dp must take the step of the whole batch's mean loss.\n\n"
+        "Then clip the norm of the whole gradient to `max_norm`, as `clip_gradients_sharded` does: each number of the "
+        "model counts once, and all gradients are scaled by one factor. Call `optimizer.step()` once. Return, on "
+        "every rank, the mean loss over the whole batch, a number or a tensor of one.\n\n"
+        '`groups` is a dict of this rank\'s process groups: `"dp"`, `"pp"`, `"tp"` of the mesh; `"model"`, all ranks '
+        'of its copy of the model (pp and tp together); `"ends"`, the first and the last stage of its pp group (with '
+        "pp = 1 this rank alone, on the stages between None). What ranks hold in common stays equal to the bit. "
+        "Outside of `forward_backward` a gradient is sent once in each group that needs it; all else that is sent are "
+        "single numbers."
+    ),
+    hints=(
+        "Take one parameter at a time: a column's shard, a norm's scale, the embedding. Which ranks hold the same "
+        "numbers? Which of them have seen only a part of what its gradient is made of: some tokens, one of two uses, "
+        "some samples? The sum goes over these.",
+        "Over tp and over the ends, parts of one gradient are added. Over dp, means of different samples are averaged: "
+        "scale each by its share of the batch, `len(its_x) / len(x)`, then sum.",
+        "Clip when all sums are done. Shards are split over `model`, copies over `pp`: two sums of squares. The "
+        "tied weight is in two ranks' shards: only one of them may bring it into the norm, and both scale it.",
+        "For the loss, a stage with None brings 0.0, the last one its loss times its share; sum over pp, then over dp. "
+        '`dist.get_rank(groups["dp"])` is the index along dp.',
+    ),
+)
+
+RESHARD_STATE = Exercise(
+    id="reshard_state",
+    lesson="09_hybrid_parallel",
+    level="challenge",
+    minutes=30,
+    points=11,
+    source=None,
+    statement=(
+        "Write `reshard_state(shards, dims, n)`: a checkpoint that some ranks wrote, for n others to read. `shards` is "
+        "a list with a dict for each old rank, name -> tensor, all with the same names. `dims[name]` is the dim along "
+        "which this tensor is cut, the ranks' parts in order, of any lengths, some perhaps 0; or None where every rank "
+        "holds it whole, with equal numbers. Return a list of n dicts with the same names, what each new rank holds: "
+        "what was cut, cut anew as `torch.tensor_split` does, so that a part may have length 0; what was whole, whole "
+        "on each. dtypes stay. Every new tensor is contiguous and owns its memory, just as much as its numbers take: "
+        "it shares none with another new tensor or with the shards. `ValueError`: no shards, n below 1, a dict or "
+        "`dims` with other names than the rest, parts that differ in dtype or in their size along another dim than "
+        "`dims[name]`, whole tensors that differ in dtype or shape, a dim that a tensor does not have."
+    ),
+    hints=(
+        "Take a tensor of 5 rows, in parts of 3 and 2, for three new ranks. Write down what each gets. From which old "
+        "parts does it come?",
+        "The simple way: for each name put the whole together, then cut it. Copies need no putting together. "
+        "`torch.cat` and `torch.tensor_split` know about dims.",
+        "What `tensor_split` gives are views: look at `part.untyped_storage().nbytes()`. Make a copy of each, one that "
+        "is contiguous, and of each whole tensor n copies.",
+    ),
+)
+
+EXERCISES = (
+    RANK_TO_COORDINATES,
+    COORDINATES_TO_RANK,
+    AXIS_GROUPS,
+    PLACE_AXES,
+    CLIP_GRADIENTS_SHARDED,
+    HYBRID_STEP,
+    RESHARD_STATE,
+)

@@ -11,16 +11,38 @@ from course.grading.mistakes import (
     lesson_01,
     lesson_02,
     lesson_03,
+    lesson_04,
+    lesson_04_counts,
     lesson_05,
     lesson_07,
     lesson_08,
     lesson_09,
+    lesson_09_challenge,
+    lesson_10,
+    lesson_10_runs,
+    lesson_10_steps,
 )
 from course.grading.mistakes.mistake import Mistake
 
 MISTAKES: dict[str, Mistake] = {
     name: value
-    for lesson in (any_exercise, lesson_00, lesson_01, lesson_02, lesson_03, lesson_05, lesson_07, lesson_08, lesson_09)
+    for lesson in (
+        any_exercise,
+        lesson_00,
+        lesson_01,
+        lesson_02,
+        lesson_03,
+        lesson_04,
+        lesson_04_counts,
+        lesson_05,
+        lesson_07,
+        lesson_08,
+        lesson_09,
+        lesson_09_challenge,
+        lesson_10,
+        lesson_10_runs,
+        lesson_10_steps,
+    )
     for name, value in vars(lesson).items()
     if isinstance(value, Mistake)
 }

@@ -24,18 +24,18 @@ def ranks() -> Iterator[Ranks]:
 
 
 def slow_ones(bank: list[Answer]) -> Iterator[bool]:
-    """For each answer, whether it waits for the slow tests: of each exercise, all but the first two right answers and
-    the first answer of each of five named mistakes."""
+    """For each answer, whether it waits for the slow tests: of each exercise, all but the first right answer and
+    the first answer of each of three named mistakes."""
     rights: Counter[str] = Counter()
     named: dict[str, set[str]] = {}
     for answer in bank:
         met = named.setdefault(answer.exercise, set())
         if answer.kind == "right":
             rights[answer.exercise] += 1
-            yield rights[answer.exercise] > 2
+            yield rights[answer.exercise] > 1
         else:
-            yield not answer.label or answer.label in met or len(met) >= 5
-            met |= {answer.label} if answer.label and len(met) < 5 else set()
+            yield not answer.label or answer.label in met or len(met) >= 3
+            met |= {answer.label} if answer.label and len(met) < 3 else set()
 
 
 CASES = [

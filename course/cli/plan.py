@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from course.errors import UsageError
-from course.planner.memory import is_room, peak_memory
+from course.planner.memory import is_room, needed_bytes, peak_memory
 from course.planner.run import Run, plan_run
 from course.planner.search import Priced, find_plans
 from course.planner.stages import plan_stages
@@ -159,11 +159,13 @@ def _priced(shape: ModelShape, cluster: Cluster, plan: Plan) -> Priced:
 
 
 def _row(priced: Priced, request: Request, cluster: Cluster) -> dict[str, Any]:
-    """Everything about one plan, as plain numbers: seconds, bytes, hours, money."""
+    """Everything about one plan, as plain numbers: seconds, bytes, hours, money. Of the memory, `total` is the plan's
+    own and `needed` is with driver, NCCL and gaps, which is what has to fit."""
     step, plan = priced.step, priced.plan
     names = (*SIZES, "recompute", "global_batch", "sequence", "precision")
     row: dict[str, Any] = {"layout": {name: getattr(plan, name) for name in names}}
-    row["memory"] = asdict(priced.memory) | {"total": priced.memory.total, "fits": _fits(priced, cluster)}
+    memory = {"total": priced.memory.total, "needed": needed_bytes(priced.memory, plan), "fits": _fits(priced, cluster)}
+    row["memory"] = asdict(priced.memory) | memory
     row["seconds"] = asdict(step) | {"step": step.seconds}
     row["mfu"] = step.mfu
     row["bubble"] = step.bubble / step.seconds
@@ -210,7 +212,7 @@ def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     for row in rows:
         layout, memory = row["layout"], row["memory"]
         cells = [str(layout[name]) for name in (*SIZES, "recompute")]
-        cells.append(f"{memory['total'] / GIB:.1f}" + ("" if memory["fits"] else " too much"))
+        cells.append(f"{memory['needed'] / GIB:.1f}" + ("" if memory["fits"] else " too much"))
         cells += [f"{row['seconds']['step']:.2f}", *(f"{row[name]:.1%}" for name in ("mfu", "bubble", "exposed"))]
         if has_run:
             run = row["run"]
@@ -230,5 +232,7 @@ def _terms(priced: Priced) -> Table:
             table.add_row(f"seconds: {field.name}", f"{getattr(step, field.name):.3f}")
     for field in fields(memory):
         table.add_row(f"GiB: {field.name}", f"{getattr(memory, field.name) / GIB:.2f}")
+    beside = needed_bytes(memory, priced.plan) - memory.total
+    table.add_row("GiB: driver, NCCL, gaps", f"{beside / GIB:.2f}")
     table.add_row("model FLOPs of a step", f"{step.flops:.4g}")
     return table

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from course.errors import UsageError
 from course.figures.page import BLUE, GREEN, ORANGE, PINK, SKY, VERMILION, PageAxes, Table, page_axes
-from course.planner.memory import COMMUNICATOR, CONTEXT, is_room
+from course.planner.memory import is_room, needed_bytes
 from course.planner.search import Priced
 from course.spec.chips import Chip
 
@@ -50,9 +50,8 @@ def step_parts(priced: Priced) -> list[Part]:
 
 def memory_parts(priced: Priced) -> list[Part]:
     """Bytes on the fullest chip; the last part is what the allocator, the driver and NCCL keep for themselves."""
-    memory, plan = priced.memory, priced.plan
-    axes = sum(size > 1 for size in (plan.dp, plan.tp, plan.pp, plan.cp))
-    beside = memory.reserved - memory.total + CONTEXT + axes * COMMUNICATOR
+    memory = priced.memory
+    beside = needed_bytes(memory, priced.plan) - memory.total
     sizes = (memory.states, memory.activations, memory.logits, memory.buffers, beside)
     words = ("states", "activations", "logits", "buffers", "driver, NCCL, gaps")
     colours = (BLUE, ORANGE, GREEN, PINK, EMPTY)

@@ -35,7 +35,8 @@ class Outcome:
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
             for name, value in self.rows
         )
-        caption = f'<caption style="text-align:left;white-space:nowrap">{html.escape(self.question)}</caption>'
+        look = "text-align:left;white-space:normal;width:max-content;max-width:44em"  # longer ones wrap
+        caption = f'<caption style="{look}">{html.escape(self.question)}</caption>'
         return f"<table>{caption}{rows}</table>"
 
 

@@ -39,7 +39,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found. plans: fastest first. tried: layouts looked at; priced: those that fit memory."""
+    """What a search found. plans: fastest first. tried: layouts looked at; priced: of them, those that fit memory."""
 
     plans: tuple[Priced, ...]
     tried: int
@@ -50,11 +50,13 @@ def find_plans(shape: ModelShape, cluster: Cluster, start: Plan, *, best: int = 
     """The fastest layouts of `shape` on the whole cluster, for the batch, sequence and software of `start`.
 
     Tried: tp within a node, pp up to the layers, dp that divides the batch, cp for long sequences, microbatches of 1 to
-    8, chunks of up to 8 with equal stages, ZeRO-1 and (without a pipeline) ZeRO-3, the three kinds of recomputation.
-    More recomputation is slower, so the first kind that fits is the only one priced. Raises UsageError where nothing
+    8, chunks of up to 8 with equal stages, ZeRO-1, ZeRO-2 and (without a pipeline) ZeRO-3, the four kinds of
+    recomputation. More recomputation is slower, so the first kind that fits is the only one priced. With a pipeline
+    ZeRO-2 is kept where ZeRO-1 needs more recomputation: it sends the same messages. Raises UsageError where nothing
     fits.
     """
-    tried, priced = 0, []
+    tried = 0
+    priced: list[Priced] = []
     for sizes in _axes(shape, cluster, start):
         for plan in _ways(shape, cluster, replace(start, microbatch=1, **sizes)):
             for recompute in RECOMPUTE:
@@ -62,7 +64,8 @@ def find_plans(shape: ModelShape, cluster: Cluster, start: Plan, *, best: int = 
                 candidate = replace(plan, recompute=recompute)
                 memory = peak_memory(shape, candidate)
                 if is_room(memory, candidate, cluster.chip):
-                    priced.append(Priced(candidate, predict_step(shape, candidate, cluster), memory))
+                    if not (priced and plan.pp > 1 and priced[-1].plan == replace(candidate, zero=1)):
+                        priced.append(Priced(candidate, predict_step(shape, candidate, cluster), memory))
                     break
     if not priced:
         raise UsageError(_why_none(shape, cluster, start, tried))
@@ -81,7 +84,7 @@ def _why_none(shape: ModelShape, cluster: Cluster, start: Plan, tried: int) -> s
         larger = replace(cluster, num_gpus=more)
         for sizes in _axes(shape, larger, start):
             least = replace(start, microbatch=1, recompute="full", sequence_parallel=sizes["tp"] > 1, **sizes)
-            zeros = (1, 3) if least.pp == 1 else (1,)
+            zeros = (1, 2, 3) if least.pp == 1 else (1, 2)
             if any(fits(shape, replace(least, zero=zero), chip) for zero in zeros):
                 return f"{shape.name} fits {n} x {chip.name} in none of {tried} layouts: try {more} chips"
     return f"{shape.name} fits {n} x {chip.name} in none of {tried} layouts, nor more chips: try a shorter sequence"
@@ -116,7 +119,7 @@ def _ways(shape: ModelShape, cluster: Cluster, plan: Plan) -> Iterator[Plan]:
         for v in chunks:
             if v > 1 and (each // microbatch) % plan.pp:
                 continue
-            for zero in (1, 3) if plan.pp == 1 and plan.dp > 1 else (1,):
+            for zero in (1,) if plan.dp == 1 else (1, 2, 3) if plan.pp == 1 else (1, 2):
                 yield replace(plan, microbatch=microbatch, chunks=v, zero=zero, sequence_parallel=plan.tp > 1)
 
 

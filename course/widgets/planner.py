@@ -6,6 +6,7 @@ Problems and prices come from `problems`, parts and words from `figures.plan`, w
 
 from __future__ import annotations
 
+import contextlib
 import html
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +51,8 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
     microbatch, zero, recompute (dp is what is left of the GPUs); tokens (of the run, in billions), price (dollars an
     hour of a GPU), goodput (share of the time that stays). Traits to read: dp, seconds (a step; 0 for none),
     fits, best (seconds of the fastest that fitted so far; 0 for none), planners (of the planner's best, once asked for
-    with `reveal()`; else 0), days, cost, sentence. Another problem starts the game again. Raises UsageError.
+    with `reveal()`; else 0), days, cost, sentence. Without a layout it starts at `Problem.first_try`. `suggest()` names
+    layouts near the one now that fit. Another problem starts the game again. Raises UsageError.
     """
 
     model = traitlets.Enum(tuple(SHAPES), "llama-3.1-405b")
@@ -86,6 +88,7 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
         self._now: Priced | None = None
         self._yours: Priced | None = None
         self._theirs: Priced | None = None
+        self._near: list[str] = []
         super().__init__()
         try:
             for name, value in asked.items():
@@ -93,9 +96,13 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
         except traitlets.TraitError as error:
             Problem(**{key: value for key, value in asked.items() if key in ("model", "chip")})  # with the nearest
             raise UsageError(f"ClusterPlanner({name}={value!r}): {error}") from None
+        if not asked.keys() & {*LAYOUT}:
+            for name, size in self.problem.first_try.items():
+                setattr(self, name, size)
         self.children = [*self._rows(), self._picture]
         self.observe(lambda change: self._start(), list(ASKED))
-        self.observe(lambda change: self._show(), [*LAYOUT, *MONEY])
+        self.observe(lambda change: self._move(), list(LAYOUT))
+        self.observe(lambda change: self._show(), list(MONEY))
         self._start()
 
     @property
@@ -111,17 +118,30 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
             self._theirs = None  # nothing fits: the sentence says so
         self._show()
 
+    def _sizes(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in LAYOUT}
+
+    def suggest(self) -> None:
+        """Name the layouts nearest to the one now that fit."""
+        with contextlib.suppress(UsageError):  # nothing fits: the sentence says so
+            self._near = self.problem.near(**self._sizes())
+        self._show()
+
     def _start(self) -> None:
         """Another problem: nothing is found yet."""
         self._yours = self._theirs = None
+        self._move()
+
+    def _move(self) -> None:
+        """Another layout: what was near the last one is forgotten."""
+        self._near = []
         self._show()
 
     def _show(self) -> None:
         """Follow the traits: price, words and pictures."""
-        sizes = {name: getattr(self, name) for name in LAYOUT}
         now, reason = None, ""
         try:
-            now = self.problem.price(**sizes)
+            now = self.problem.price(**self._sizes())
         except UsageError as error:
             reason = f"{error}."
         self._now, self.fits = now, now is not None and self.problem.fits(now)
@@ -131,7 +151,7 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
         self.best, self.planners = (plan.step.seconds if plan else 0.0 for plan in (self._yours, self._theirs))
         run = self._run()
         self.days, self.cost = (run.hours / 24, run.cost) if run else (0.0, 0.0)
-        self._said = self._say(sizes, reason, run)
+        self._said = self._say(reason, run)
         self.sentence = " ".join(self._said)
         self._picture.value = self._html()
 
@@ -143,7 +163,7 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
             step_seconds=self.seconds, steps=steps, num_gpus=self.gpus, price=self.price, goodput=self.goodput
         )
 
-    def _say(self, sizes: Mapping[str, Any], reason: str, run: Run | None) -> list[str]:
+    def _say(self, reason: str, run: Run | None) -> list[str]:
         """Where it stands, a paragraph a subject."""
         said = [reason] if reason else []
         if self._now and run:
@@ -153,10 +173,9 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
             bill = f"{run.hours / 24:,.1f} days, {_amount(run.gpu_hours)} GPU-hours, ${_amount(run.cost)}"
             said = [f"{left} {describe_step(self._now)} {memory}", f"The run: {bill}."]
         if not self.fits:
-            try:
-                said.append(f"Near ones that fit: {'; '.join(self.problem.near(**sizes))}.")
-            except UsageError as error:
-                said.append(f"{error}.")
+            said += self.problem.advice(self._now)
+        if self._near:
+            said.append(f"Near ones that fit: {'; '.join(self._near)}.")
         if self._theirs:
             said.append(compare_plans(self._yours, self._theirs))
         return said
@@ -186,15 +205,15 @@ class ClusterPlanner(InWords, ipywidgets.VBox):
         return draw_plan_memory(self.plans(), self.problem.cluster.chip)
 
     def _rows(self) -> list[ipywidgets.Widget]:
-        """Fields and lists in three rows: the problem, the layout, the money and the button. All reached by Tab."""
+        """Fields and lists in three rows: the problem, the layout, the money and the buttons. All reached by Tab."""
         words = {"chunks": "chunks a stage", "zero": "ZeRO", "gpus": "GPUs", "tokens": "tokens, billions"}
         words |= {"price": "$ a GPU-hour"}
-        rows: list[list[ipywidgets.Widget]] = []
-        for names in (ASKED, LAYOUT, MONEY):
-            rows.append([self._control(name, words.get(name, name)) for name in names])
-        button = ipywidgets.Button(description="Show the planner's best", layout={"width": "max-content"})
-        button.on_click(lambda _: self.reveal())
-        rows[-1].append(button)
+        rows = [[self._control(name, words.get(name, name)) for name in names] for names in (ASKED, LAYOUT, MONEY)]
+        actions = {"Name layouts near it that fit": self.suggest, "Show the planner's best": self.reveal}
+        for description, action in actions.items():
+            button = ipywidgets.Button(description=description, layout={"width": "max-content"})
+            button.on_click(lambda _, action=action: action())
+            rows[-1].append(button)
         return [ipywidgets.HBox(row, layout={"flex_flow": "row wrap"}) for row in rows]
 
     def _control(self, name: str, words: str) -> ipywidgets.Widget:

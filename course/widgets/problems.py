@@ -6,6 +6,7 @@ Prices come from `planner`; nothing is drawn here.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,13 @@ class Problem:
         tp, pp, cp = (sizes.get(axis, 1) for axis in ("tp", "pp", "cp"))
         if self.gpus % (tp * pp * cp):
             raise UsageError(f"tp x pp x cp = {tp * pp * cp} does not divide {self.gpus:,} GPUs")
-        given: dict[str, Any] = {"zero": 1, **sizes, "dp": self.gpus // (tp * pp * cp), "recompute": recompute}
+        dp, microbatch = self.gpus // (tp * pp * cp), sizes.get("microbatch", 1)
+        if self.batch % (dp * microbatch):
+            near = "a larger tp or pp" if self.batch % dp else "microbatch=1"
+            raise UsageError(
+                f"a batch of {self.batch:,} does not divide by dp={dp} x microbatch={microbatch}: try {near}"
+            )
+        given: dict[str, Any] = {"zero": 1, **sizes, "dp": dp, "recompute": recompute}
         plan = Plan(
             global_batch=self.batch, sequence=self.sequence, overlap_tp=True, sequence_parallel=tp > 1, **given
         )  # fmt: skip
@@ -81,6 +88,27 @@ class Problem:
         """Every layout that the planner's search found to fit, fastest first; kept once it was made. Raises UsageError
         where nothing fits."""
         return _search(self)
+
+    @property
+    def first_try(self) -> dict[str, int]:
+        """{"tp", "pp"} to begin a game with: a whole node and 4 stages, or less where that cannot be."""
+        for tp, pp in itertools.product((8, 4, 2), (4, 2, 1)):
+            try:
+                self.price(tp=tp, pp=pp)
+            except UsageError:
+                continue
+            return {"tp": tp, "pp": pp}
+        return {"tp": 1, "pp": 1}
+
+    def advice(self, priced: Priced | None) -> list[str]:
+        """What to try in place of a layout that does not fit: a sentence, or none for one that cannot be, whose error
+        says it. Or that nothing fits."""
+        try:
+            self.found  # noqa: B018 (raises where nothing fits)
+        except UsageError as error:
+            return [f"{error}."]
+        sizes = f"To fit: a larger pp, tp up to {self.cluster.per_node}, ZeRO-2 or more recomputation."
+        return [sizes] if priced else []
 
     def near(self, *, recompute: str = "none", **sizes: int) -> list[str]:
         """The layouts that fit and are nearest to these sizes, as words; each with other axes."""

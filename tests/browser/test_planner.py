@@ -34,8 +34,10 @@ def test_a_layout_is_typed_and_compared_with_the_best(lab: Callable[[Path], LabP
         widget.get_by_label(label, exact=True).fill(str(value))
         page.page.keyboard.press("Tab")
 
+    shows("To fit: a larger pp")
+    widget.get_by_role("button", name="Name layouts near it that fit").focus()
+    page.page.keyboard.press("Enter")
     shows("Near ones that fit: tp")
-    write("tp", 8)
     write("pp", 16)
     shows("too much")
     widget.get_by_label("recompute", exact=True).select_option("selective")

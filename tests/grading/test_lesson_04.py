@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from course.gpt import GPT
-from course.grading.checks import decoders, gathering_up, keeping, recomputing, rounding, stashing
+from course.grading.checks import decoders, gathering_up, keeping, recomputing, rounding, stashing, unaided
 from course.grading.checks.low_rank import CASES as ADAPTERS
 from course.planner.flops import count_parameters
 from course.planner.memory import layer_activation_bytes
@@ -175,3 +176,12 @@ def test_the_function_knows_what_is_held_of_it() -> None:
     with torch.no_grad():
         work(x)
     assert work.held == 0 and work.calls == 2
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_torchs_checkpoint_refuses_for_a_while_only(reentrant: bool) -> None:
+    x = torch.ones(3, requires_grad=True)
+    with unaided.without_checkpoint(), pytest.raises(RuntimeError, match=r"torch\.utils\.checkpoint was called"):
+        checkpoint(torch.sin, x, use_reentrant=reentrant)
+    checkpoint(torch.sin, x, use_reentrant=reentrant).sum().backward()
+    assert torch.allclose(x.grad, x.detach().cos())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course.grading.checks import clusters, flops, price, saving, step_time, utilisation
+from course.grading.checks import clusters, flops, layouts, price, saving, step_time, utilisation
 from course.planner import checkpoint_interval, model_flops, plan_run, training_cost
 from course.planner.compute import Passes
 from course.planner.pipeline import pipeline_seconds
@@ -98,6 +98,17 @@ def test_no_layout_is_faster_than_its_bound_and_some_need_not_be_asked(case: clu
     assert all(math.prod(layout) == case.gpus for layout in case.all) and len(set(case.all)) == len(case.all)
     assert 2 < len(clusters.needed(case)) < len(case.fitting)
     assert any(map(case.is_best, clusters.needed(case)))
+
+
+@pytest.mark.parametrize("case", (*clusters.HAND, *clusters.EDGES, *clusters.RANDOM), ids=str)
+def test_prices_are_told_as_they_are(case: clusters.Cluster) -> None:
+    """What feedback on best_layout writes out gives the seconds and bytes that the check uses."""
+    told = layouts.prices(case)
+    for layout in case.all:
+        names: dict[str, float] = dict(zip(("dp", "tp", "pp"), layout, strict=True))
+        for name in ("nbytes", "bound", "seconds"):
+            names[name] = eval(told[name], {}, names)
+            assert names[name] == pytest.approx(getattr(case, name)(*layout), rel=1e-4)
 
 
 @pytest.mark.parametrize("cases", [clusters.HAND, clusters.RANDOM], ids=["hand", "random"])

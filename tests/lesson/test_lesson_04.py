@@ -14,8 +14,10 @@ from course.gpt import make_gpt
 from course.lesson import compare
 from course.planner import count_parameters
 from course.planner.flops import training_flops
+from course.planner.memory import fits, memory_parts
 from course.spec import ModelSpec
 from course.spec.chips import chip_of
+from course.spec.plan import Plan
 from course.spec.shape import shape_of
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "04_does_it_fit.ipynb"
@@ -103,6 +105,7 @@ def test_lora_starts_as_the_model_and_trains_only_itself(lesson):
     lora = lesson["add_lora"](model, rank=2)
     assert torch.equal(model(lesson["x"]), before)
     assert len(lora) == 2 * 4 * SPEC.layers  # a and b beside each of four matrices a layer
+    assert {id(p) for p in lora} == {id(p) for p in model.parameters() if p.requires_grad}  # tracked with the model's
     optimizer = torch.optim.AdamW(lora, lr=1e-2)
     losses = []
     for _ in range(20):
@@ -111,7 +114,7 @@ def test_lora_starts_as_the_model_and_trains_only_itself(lesson):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert losses[-1] < losses[0] and all(p.grad is None for p in model.parameters())
+    assert losses[-1] < losses[0] and all((p.grad is None) != p.requires_grad for p in model.parameters())
 
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
@@ -126,17 +129,31 @@ def test_the_decision_aid_says_what_the_page_reads_from_it(lesson):
     def first_step(model, chip):
         return lesson["first_step"](shape_of(model), chip_of(chip))
 
-    order = ["as it is", "accumulate", "recompute", "LoRA", "LoRA on int8", "split it"]
+    order = ["as it is", "accumulate", "recompute", "LoRA", "LoRA int8", "LoRA 4bit", "split it"]
     for model in ("gpt-2", "llama-3.1-8b", "llama-3.1-70b", "gpt-3-175b"):
         steps = [order.index(first_step(model, chip)) for chip in ("rtx-4090", "h100", "h200", "b200", "gb300")]
         assert steps == sorted(steps, reverse=True)  # a bigger GPU never needs more
     assert first_step("llama-3.1-8b", "h100") == "LoRA" and first_step("llama-3.1-405b", "gb300") == "split it"
+    assert first_step("llama-3.1-70b", "h100") == "LoRA 4bit"  # QLoRA's case
+    assert first_step("llama-3.1-8b", "b200") == "recompute"  # so its 25 years become a third more
+
+
+def test_the_tokens_decide_what_an_rtx_4090_does_with_8_billion(lesson):
+    llama, chip = shape_of("llama-3.1-8b"), chip_of("rtx-4090")
+    assert memory_parts(llama, lesson["plans"](llama)["recompute"])["logits"] == pytest.approx(14.7e9, rel=5e-3)
+    assert lesson["first_step"](llama, chip) == "split it"
+    shorter = replace(llama, positions=4096)  # to the page, the length of a text; Llama has no position table to fit
+    assert lesson["first_step"](shorter, chip) == "LoRA int8"
 
 
 def test_the_numbers_in_the_text():
     h100, llama = chip_of("h100").memory, count_parameters(shape_of("llama-3.1-8b"))
     assert h100 == pytest.approx(85.9e9, rel=1e-3) and 2 * llama / h100 == pytest.approx(0.19, abs=0.01)
     assert 4 * count_parameters(shape_of("gpt-3-175b")) == pytest.approx(700e9, rel=5e-3)
-    assert 18 * llama > h100  # no setting makes it fit one H100
+    assert 16 * llama > h100  # in either precision: no setting makes it fit one H100
+    eight = Plan(dp=8, zero=1, microbatch=1, global_batch=16, sequence=2048)
+    assert fits(shape_of("llama-3.1-8b"), eight, chip_of("h100"))
+    parts = memory_parts(shape_of("gpt-2"), Plan(microbatch=8, global_batch=16, sequence=1024))
+    assert max(parts, key=parts.get) == "logits"
     years = training_flops(llama, 15e12) / (0.4 * chip_of("b200").flops) / 3.15e7
     assert years == pytest.approx(25, abs=1)

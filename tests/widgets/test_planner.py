@@ -22,8 +22,11 @@ def control(planner, words):
     return next(part for row in planner.children[:-1] for part in row.children if part.description == words)
 
 
-def press(planner):
-    control(planner, "Show the planner's best").click()
+def press(planner, words="Show the planner's best"):
+    control(planner, words).click()
+
+
+NEAR = "Name layouts near it that fit"
 
 
 def test_controls_and_traits_are_one():
@@ -58,10 +61,24 @@ def test_a_layout_is_priced_as_the_planner_prices_it():
 def test_what_does_not_fit_is_said_with_neighbours_that_do():
     planner = ClusterPlanner(**SMALL, tp=8, pp=1)
     assert not planner.fits and planner.seconds > 0 and planner.best == 0
-    assert "too much" in planner.sentence
+    assert "too much" in planner.sentence and "To fit: a larger pp" in planner.sentence
+    assert "Near ones" not in planner.sentence  # they are told to who asks
+    press(planner, NEAR)
     near = planner.sentence.split("Near ones that fit: ")[1].rstrip(".").split("; ")
     fitting = {layout_text(priced.plan) for priced in Problem(**SMALL).found}
     assert 1 <= len(near) <= 3 and set(near) <= fitting
+    planner.pp = 2
+    assert "Near ones" not in planner.sentence  # another layout, other neighbours
+
+
+def test_the_game_opens_on_a_layout_that_can_be_but_is_not_good():
+    planner = ClusterPlanner()
+    assert (planner.tp, planner.pp) == (8, 4) and planner.seconds > 0 and not planner.fits
+    assert "To fit: a larger pp" in planner.sentence and "Near ones" not in planner.sentence
+    small = ClusterPlanner(model="llama-3.1-8b", gpus=2, batch=2)
+    assert (small.tp, small.pp) == (2, 1) and small.seconds > 0
+    given = ClusterPlanner(zero=2)
+    assert (given.tp, given.pp) == (1, 1) and "try a larger tp or pp" in given.sentence
 
 
 @pytest.mark.parametrize(
@@ -69,7 +86,7 @@ def test_what_does_not_fit_is_said_with_neighbours_that_do():
     [
         ({"tp": 3}, "tp x pp x cp = 3 does not divide 64 GPUs"),
         ({"tp": 16}, "would leave the node of 8 GPUs"),
-        ({"tp": 8, "microbatch": 7}, "does not divide by dp=8 x microbatch=7"),
+        ({"tp": 8, "microbatch": 7}, "does not divide by dp=8 x microbatch=7: try microbatch=1"),
         ({"tp": 8, "pp": 1, "chunks": 2}, "chunks=2 need a pipeline"),
         ({"tp": 8, "pp": 4, "chunks": 64}, "too few for pp=4 x chunks=64"),
     ],
@@ -77,6 +94,7 @@ def test_what_does_not_fit_is_said_with_neighbours_that_do():
 )
 def test_what_cannot_be_is_one_sentence_with_what_to_try(wrong, said):
     planner = ClusterPlanner(**SMALL, **wrong)
+    press(planner, NEAR)
     assert said in planner.sentence and "Near ones that fit: tp" in planner.sentence
     assert (planner.seconds, planner.dp, planner.fits) == (0, 0, False)
     planner.set_trait("microbatch", 1)

@@ -173,7 +173,7 @@ def _merge_mistake(case: Case, got: Any, a: Any, b: Any) -> Mistake | None:
 
 
 def _refuses(bench: Bench) -> Finding | None:
-    return refused(bench, probe_refusals, IMPOSSIBLE, str)
+    return refused(bench, probe_refusals, IMPOSSIBLE, str, did="was made, no error")
 
 
 START, LEARNS = "starts as the layer it was made from", "A and B are trained, and nothing else"

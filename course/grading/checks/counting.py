@@ -63,11 +63,16 @@ def in_digits(number: float) -> str:
     return f"{number:,.0f}" if number == round(number) else f"{number:,.3f}"
 
 
-def refused(bench: Bench, probe: Probe, cases: Sequence[Any], shown: Callable[[Any], str]) -> Finding | None:
-    """A finding where the impossible is not refused with ValueError; `probe` sends home `cost.outcome` of each call."""
+def refused(
+    bench: Bench, probe: Probe, cases: Sequence[Any], shown: Callable[[Any], str], did: str = ""
+) -> Finding | None:
+    """A finding where the impossible is not refused with ValueError; `probe` sends home `cost.outcome` of each call.
+
+    did: what a call did that should have been refused, where it is not a value that it returned.
+    """
     for case, (error, value) in zip(cases, bench.run(probe, tuple(cases), n=1).values[0], strict=True):
         if not error:
-            return Finding(f"{shown(case)} returned {type_in_words(value)}", "", "", NOT_REFUSED)
+            return Finding(f"{shown(case)} {did or 'returned ' + type_in_words(value)}", "", "", NOT_REFUSED)
         if error != "ValueError":
             return Finding(f"{shown(case)} raised {error}", "", "", OTHER_ERROR)
     return None

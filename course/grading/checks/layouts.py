@@ -67,6 +67,19 @@ def _named(layout: Layout) -> str:
     return "dp={}, tp={}, pp={}".format(*layout)
 
 
+def prices(case: Cluster) -> dict[str, str]:
+    """The case's made-up `nbytes`, `bound` and `seconds`, as a learner would write them; numbers to six digits."""
+    batch, data = case.batch, f"{case.data:.6g}*(dp - 1)/(dp*tp*pp)"
+    messages = f"{case.tensor:.6g}*(tp - 1)*{batch}/(dp*pp) + {data} + {case.hop:.6g}*(pp - 1)"
+    bound = f"{case.work:.6g}/(dp*tp*pp)*(1 + (pp - 1)*dp/{batch})*(1 + {case.thin:.6g}*(tp - 1))"
+    nbytes = f"{case.states:.6g}/(tp*pp) + {case.kept:.6g}/tp"
+    return {"nbytes": nbytes, "bound": bound, "seconds": f"bound + {messages}"}
+
+
+def _here(case: Cluster, *names: str) -> str:
+    return "Here " + ", ".join(f"{name} = {prices(case)[name]}" for name in names)
+
+
 def _ask(bench: Bench, cases: tuple[Cluster, ...]) -> Finding | list[tuple[Any, list[Layout]]]:
     values = asked(bench, _probe, cases)
     if isinstance(values, Trouble):
@@ -95,7 +108,8 @@ def _usable(cases: tuple[Cluster, ...], bench: Bench) -> Finding | None:
             if math.prod(layout) < case.gpus and mistake is None:
                 mistake = known.LAYOUT_FEWER_GPUS
             got = f"{case} returned {_named(layout)}: {wrong}"
-            return Finding(got, "", "Check each condition of the statement for this layout by hand.", mistake)
+            want = f"at most {case.memory:.6g} bytes. {_here(case, 'nbytes')}" if "bytes" in wrong else ""
+            return Finding(got, want, "Check each condition of the statement for this layout by hand.", mistake)
     return None
 
 
@@ -124,7 +138,8 @@ def _fastest(cases: tuple[Cluster, ...], bench: Bench) -> Finding | None:
         if not case.is_best(layout):
             got = f"{case} returned {_named(layout)}: {case.seconds(*layout):.6g} seconds"
             advice = "Print every layout that fits, with its seconds, and look for yours."
-            return Finding(got, f"{case.least:.6g} seconds", advice, _mistake(cases, layouts))
+            want = f"{case.least:.6g} seconds. {_here(case, 'nbytes', 'bound', 'seconds')}"
+            return Finding(got, want, advice, _mistake(cases, layouts))
     return None
 
 
@@ -150,8 +165,9 @@ def _sparing(cases: tuple[Cluster, ...], bench: Bench) -> Finding | None:
         if finding := _in_vain(case, calls):
             return finding
         if many := [layout for layout in calls if layout not in needed(case)]:
-            got = f"{case} asked `seconds` about {len(calls)} layouts; {_named(many[0])} takes at least "
-            return Finding(f"{got}{case.bound(*many[0]):.6g} seconds", f"the best takes {case.least:.6g}", "", mistake)
+            got = f"{case} called `seconds` for {len(calls)} layouts; {_named(many[0])} takes at least "
+            want = f"the best takes {case.least:.6g}. {_here(case, 'nbytes', 'bound', 'seconds')}"
+            return Finding(f"{got}{case.bound(*many[0]):.6g} seconds", want, "", mistake)
     return None
 
 
@@ -159,10 +175,10 @@ def _in_vain(case: Cluster, calls: list[Layout]) -> Finding | None:
     """The first layout that was asked about again, or cannot be the answer."""
     for place, layout in enumerate(calls):
         if layout not in case.fitting:
-            got = f"{case} asked `seconds` about {_named(layout)}, which is no layout that divides and fits"
+            got = f"{case} called `seconds` for {_named(layout)}, which is no layout that divides and fits"
             return Finding(got, "", "", known.LAYOUT_ASKED_UNFIT)
         if layout in calls[:place]:
-            return Finding(f"{case} asked `seconds` about {_named(layout)} twice", "", "", known.LAYOUT_ASKED_TWICE)
+            return Finding(f"{case} called `seconds` for {_named(layout)} twice", "", "", known.LAYOUT_ASKED_TWICE)
     return None
 
 
@@ -181,7 +197,7 @@ CHECKS: dict[str, Sequence[Check]] = {
         Check(_BEST, 3, partial(_fastest, HAND), "the least seconds", needs=_FITS),
         Check(_MANY, 2, partial(_fastest, RANDOM), "the least seconds", needs=_BEST),
         Check("one GPU, a prime, full to the last byte, ties", 1, partial(_fastest, EDGES), "the same", needs=_BEST),
-        Check("`seconds` is asked sparingly", 3, partial(_sparing, (*HAND, *RANDOM)), _ONCE, needs=_BEST),
+        Check("`seconds` is called sparingly", 3, partial(_sparing, (*HAND, *RANDOM)), _ONCE, needs=_BEST),
         Check("the impossible is refused", 1, _refuses, "a ValueError", needs=_FITS),
     )
 }

@@ -6,7 +6,7 @@ The oracle is the same code with a learner who calls the function and no more.
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -17,6 +17,7 @@ from course.grading.checks.against_one import first_wrong
 from course.grading.checks.hello import lazy
 from course.grading.checks.messages import close
 from course.grading.checks.sharding import distinct, random
+from course.grading.checks.unaided import CHECKPOINT_CALLED, without_checkpoint
 from course.grading.mistakes import Mistake
 from course.grading.mistakes import lesson_04 as known
 from course.grading.plain import TensorData, plain, type_in_words
@@ -104,8 +105,9 @@ def _forward(learner: Any, case: Case) -> tuple[list[Work], tuple[Any, ...], Any
     inputs = _inputs(case)
     torch.manual_seed(5)
     output = inputs[0] if case.times == 1 else inputs[0] * 1.0  # so that one gets a leaf, and a row of them does not
-    for work in works:
-        output = learner(work, output, *inputs[1:])
+    with without_checkpoint():
+        for work in works:
+            output = learner(work, output, *inputs[1:])
     return works, inputs, output
 
 
@@ -151,16 +153,17 @@ def wanted(case: Case) -> Any:
 
 
 _SAID = (
+    (CHECKPOINT_CALLED, known.RECOMPUTE_LIBRARY),
     ("can require gradients", known.RECOMPUTE_INTEGERS),
     ("through the graph a second time", known.RECOMPUTE_TWICE_COUNTED),
     ("does not require grad and does not have a grad_fn", known.RECOMPUTE_NOT_RECORDED),
 )
 
 
-def _run(bench: Bench, case: Case) -> Any:
+def _run(bench: Bench, case: Case, probe: Callable[[Any, Case, Seat], Any] = _probe) -> Any:
     """What the probe sent home, or a Finding where it stopped in a way that has a name."""
     try:
-        return bench.run(_probe, case, n=1).values[0]
+        return bench.run(probe, case, n=1).values[0]
     except Trouble as trouble:
         for words, mistake in _SAID if trouble.kind == "raised" else ():
             if words in trouble.got:
@@ -176,7 +179,9 @@ def _is(got: Any, want: Any) -> bool:
 
 def _output(bench: Bench) -> Finding | None:
     for case in PLAIN:
-        value = bench.run(_probe_forward, case, n=1).values[0]
+        value = _run(bench, case, _probe_forward)
+        if isinstance(value, Finding):
+            return value
         got, want = value["output"], wanted(case)["output"]
         if type(got) is not TensorData or got.shape != want.shape:
             said = f"{case}, it returned {type_in_words(got)}"

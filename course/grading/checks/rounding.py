@@ -255,7 +255,7 @@ CHECKS = {
         Check(_KIND, 2, _kind, "int8 (rows, columns) and float32 (rows,)"),
         Check(_SCALES, 2, _scales, "the largest absolute value of each row, divided by 127", needs=_KIND),
         Check("rounded to the nearest", 3, _rounded, "the nearest whole number", needs=_SCALES),
-        Check("a row of zeros", 1, _zero_rows, "zeros, and a scale above 0", needs=_KIND),
+        Check("a row of zeros", 1, _zero_rows, "zeros, and a scale above 0", needs=_SCALES),
     ),
     "dequantize_int8": (
         Check(_SAME, 2, lambda bench: _back(bench, SQUARE), "float32, each row times its scale"),

@@ -141,9 +141,10 @@ def _compared(cases: tuple[Case, ...], bench: Bench) -> Finding | None:
                 got + type_in_words(value), "a number of steps", "Return an int.", PRINTED if printed else lazy(value)
             )
         if not math.isfinite(steps) or steps != int(steps) or steps < 1:
-            return Finding(
-                f"{got}{steps:.6g}", "a whole number of steps, at least 1", "", _not_whole(steps, cases, found)
-            )
+            want, mistake = "a whole number of steps, at least 1", _not_whole(steps, cases, found)
+            if mistake not in (None, known.INTERVAL_NOT_WHOLE, known.INTERVAL_ZERO):  # the formula is wrong, too
+                want += f"; here {best(case)}"
+            return Finding(f"{got}{steps:.6g}", want, "", mistake)
         if lost(steps, case) > lost(best(case), case) * (1 + 1e-9):
             want = f"{best(case)} steps, which lose {100 * lost(best(case), case):.4g} % of the time"
             got = f"{got}{steps:.0f} steps, which lose {100 * lost(steps, case):.4g} %"

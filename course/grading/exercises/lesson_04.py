@@ -126,7 +126,8 @@ ACCUMULATE_GRADIENTS = Exercise(
         "pair. Afterwards each trained parameter's `.grad` is the gradient of the mean loss over all samples of all "
         "pairs; what it held before does not count. Return that mean loss, one number. Call `module` once and run one "
         "backward for each pair, and hold what backward needs of one pair at a time only: when `module` is called, "
-        "nothing of an earlier pair is held any more. The parameters keep their numbers: no optimizer is called."
+        "nothing that an earlier pair's backward needed is held any more. The parameters keep their numbers: no "
+        "optimizer is called."
     ),
     hints=(
         "Each backward adds to `.grad`. So the loop is short; what each loss has to be multiplied by is the question.",
@@ -191,7 +192,8 @@ RECOMPUTE_FORWARD = Exercise(
         "`.backward()`) calls `function` once more and gives inputs and parameters the gradients they would get from "
         "`function(*inputs)`. Dropout has the same masks then as in forward, and random numbers drawn after backward "
         "are those that would come without recomputation. The inputs stay untouched. Ranks compute on CPUs here: "
-        "torch's default generator is the only source of random numbers."
+        "torch's default generator is the only source of random numbers. `torch.utils.checkpoint` is what you write "
+        "here: the grader refuses it."
     ),
     hints=(
         "A `torch.autograd.Function` with `forward(ctx, function, *inputs)`: inside it, autograd records nothing. Keep "

@@ -243,6 +243,11 @@ BACK_OTHER_DTYPE = Mistake(
 
 # --- recomputing ------------------------------------------------------------------------------------------------------
 
+RECOMPUTE_LIBRARY = Mistake(
+    "torch.utils.checkpoint does it",
+    "It does just this, and at work one would call it.",
+    "Here you write it. A `torch.autograd.Function` of your own has a forward and a backward: what does each do?",
+)
 RECOMPUTE_KEEPS = Mistake(
     "what was computed inside is kept",
     "Output and gradients are right: so they are without recomputing.",

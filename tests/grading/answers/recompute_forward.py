@@ -76,7 +76,7 @@ def recompute_forward(function, *inputs):
         return function(*inputs)
 
 
-@right("torch's own, which needs no reentrant backward")
+@wrong("RECOMPUTE_LIBRARY", points=0)
 def recompute_forward(function, *inputs):
     return checkpoint(function, *inputs, use_reentrant=False)
 
@@ -103,7 +103,7 @@ def recompute_forward(function, *inputs):
     return Again.apply(*inputs)
 
 
-@right("torch's own, reentrant")
+@wrong("RECOMPUTE_LIBRARY", points=0)
 def recompute_forward(function, *inputs):
     return checkpoint(function, *inputs, use_reentrant=True)
 
@@ -146,7 +146,7 @@ def recompute_forward(function, *inputs):
     return answer(function, *inputs)
 
 
-@wrong("RECOMPUTE_OTHER_MASK", points=13)
+@wrong("RECOMPUTE_LIBRARY", points=0)
 def recompute_forward(function, *inputs):
     return checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
 

@@ -96,7 +96,7 @@ class _Server:
                 fds, self._fds = self._fds[: request["fds"]], self._fds[request["fds"] :]
                 self._folders.add(request["config"]["folder"])
                 self._fork(request["config"], fds)
-            elif request["do"] == "kill":
+            elif request["do"] == "kill" and request["pid"] in self._ranks:  # the number may be another's by now
                 _kill_group(request["pid"])
         return True
 

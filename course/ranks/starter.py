@@ -111,6 +111,7 @@ class ForkServer:
                 self._exits[message["exit"]] = message["status"]
                 self._peaks[message["exit"]] = message["peak"]
             else:
+                self._exits.pop(message.get("pid"), None)  # numbers of processes come round: this one is new
                 self._replies.append(message)
 
     def _reply(self, key: str, otherwise: str) -> dict[str, Any]:

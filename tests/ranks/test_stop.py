@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -170,10 +171,39 @@ def test_ranks_end_when_the_fork_server_is_killed():
     process = kernel(COLLECTIVE)
     *pids, _ = process.stdout.readline().split()
     *ranks, server = (int(pid) for pid in pids)
+    others = [int(word) for _ in range(4) for word in process.stdout.readline().split() if word.isdigit()]
     os.kill(server, signal.SIGKILL)
     assert not alive_after(ranks, seconds=2)
     process.kill()
     process.wait()
+    for pid in others:  # whoever kills the server itself has to clear up what the ranks had started
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_rank_with_the_number_of_one_that_has_ended_is_alive():
+    """Process numbers come round after some ten thousand."""
+    with Ranks(2, live=False) as gang:
+        starter, pid = gang._gang.starter, gang.pids[1]
+        os.kill(pid, signal.SIGKILL)
+        assert not alive_after([pid], seconds=5) and gang.run(lambda rank: rank).values == [0, 1]
+        there, here = socket.socketpair()
+        with there, here:
+            kept, starter._socket = starter._socket, here
+            assert starter.exit_of(pid) == -signal.SIGKILL
+            there.sendall(b'{"pid": %d}\n' % pid)
+            assert starter._reply("pid", "no reply")["pid"] == pid
+            assert starter.exit_of(pid) is None
+            starter._socket = kept
+
+
+def test_only_ranks_are_killed():
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, process_group=0)
+    with Ranks(1, live=False) as gang:
+        gang._gang.starter.kill(stranger.pid)
+        gang.resize(2)  # the server has read on
+        assert stranger.poll() is None
+    stranger.communicate(b"\n")
+    assert stranger.returncode == 0
 
 
 def test_a_script_without_a_main_guard_runs_and_ends_quietly(tmp_path):

@@ -9,7 +9,6 @@ import os
 import statistics
 import time
 
-import cloudpickle
 import psutil
 import pytest
 import torch
@@ -30,13 +29,6 @@ UNTIED = ModelSpec(tied=False)  # torch's pipelining knows no tied weights
 BATCH, TIME = 32, LESSON_GPT.context
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def by_value(request):
-    cloudpickle.register_pickle_by_value(request.module)
-    yield
-    cloudpickle.unregister_pickle_by_value(request.module)
 
 
 def report(capsys, text):

@@ -10,7 +10,6 @@ import itertools
 import statistics
 import time
 
-import cloudpickle
 import pytest
 import torch
 import torch.distributed as dist
@@ -28,13 +27,6 @@ from course.trace.replay import bubble, median_costs, replay
 from course.trace.simulate import Connection, simulate
 
 STAGES, MICROBATCHES, WIDTH, ROWS = 4, 8, 768, 256
-
-
-@pytest.fixture(scope="module", autouse=True)
-def by_value(request):
-    cloudpickle.register_pickle_by_value(request.module)
-    yield
-    cloudpickle.unregister_pickle_by_value(request.module)
 
 
 def report(capsys, text):

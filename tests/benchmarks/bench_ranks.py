@@ -10,9 +10,7 @@ import subprocess
 import sys
 import time
 
-import cloudpickle
 import psutil
-import pytest
 import torch
 
 from course.gpt import make_gpt, train_step
@@ -23,13 +21,6 @@ MODULES = (
     "torch, torch._dynamo, torch.distributed, torch.distributed.device_mesh, torch.distributed.fsdp, "
     "torch.distributed.tensor.parallel, torch.nn.parallel, torch.utils.data"
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def by_value(request):
-    cloudpickle.register_pickle_by_value(request.module)
-    yield
-    cloudpickle.unregister_pickle_by_value(request.module)
 
 
 def report(capsys, text):
